@@ -1,0 +1,236 @@
+//! The checked description of a run. What builds it has checked it; nothing checks it again.
+
+use std::path::PathBuf;
+
+use crate::arrival::ArrivalLaw;
+use crate::profile::RateProfile;
+use crate::template::Template;
+use crate::time::Span;
+use crate::value::Variable;
+
+/// Everything a run needs to know. Rates and counts are totals for the run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The model of load and its length.
+    pub load: Load,
+    /// Before the measured part and on top of it; zero for none.
+    pub warmup: Span,
+    /// The longest wait for an answer, from each copy's send; [`Span::MAX`] for no limit.
+    pub timeout: Span,
+    /// The longest time for connecting and the TLS handshake together.
+    pub connect_timeout: Span,
+    /// How long answers are waited for after the schedule's end.
+    pub drain: Span,
+    /// Copies of requests that stay unanswered.
+    pub retry: Option<Retry>,
+    /// What happens to a request that cannot be sent when it is due.
+    pub late: LatePolicy,
+    /// A request due while so many are under way is dropped; `None` for no limit.
+    pub max_in_flight: Option<u64>,
+    /// The most connections open at once, at least 1.
+    pub connections: u64,
+    /// How a worker waits for the next due time.
+    pub wait: WaitStrategy,
+    /// The number of workers, at least 1.
+    pub workers: u32,
+    /// The seed of every random number of the run.
+    pub seed: u64,
+    /// The servers. At least one.
+    pub targets: Vec<Target>,
+    /// The kinds of requests. At least one.
+    pub operations: Vec<Operation>,
+    /// The variables that request templates may name.
+    pub variables: Vec<Variable>,
+}
+
+/// The model of load.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// Requests by a schedule.
+    Open {
+        /// The rate over time; its length is the length of the measured part.
+        profile: RateProfile,
+        /// How arrivals lie under it.
+        arrivals: ArrivalLaw,
+        /// The exact number of measured requests, where the profile is long enough.
+        requests: Option<u64>,
+    },
+    /// Clients that wait for their answers.
+    Closed {
+        /// How many, at least 1.
+        clients: u32,
+        /// The length of the measured part; `None` where the request count alone ends it.
+        duration: Option<Span>,
+        /// The number of measured requests after which it ends.
+        requests: Option<u64>,
+    },
+}
+
+/// The same request is sent again while it is unanswered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// The wait after each copy's send before the next one.
+    pub after: Span,
+    /// The most copies, the first one included; at least 2.
+    pub copies: u32,
+}
+
+/// What happens to a request that cannot be sent when it is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatePolicy {
+    /// It is sent as soon as it can be.
+    Send,
+    /// It is dropped, and counted, when it cannot be sent within this span of its due time.
+    Skip(Span),
+}
+
+/// How a worker waits for the next due time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitStrategy {
+    /// Sleeps until a calibrated margin before it and spins the rest, where a processor is free.
+    Auto,
+    /// Never sleeps.
+    Spin,
+    /// Only sleeps.
+    Sleep,
+}
+
+/// A server and the way to it.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// How it is shown: `http://127.0.0.1:8080`.
+    pub name: String,
+    /// Where connections go.
+    pub endpoint: Endpoint,
+    /// TLS on top of the connection.
+    pub tls: Option<Tls>,
+}
+
+/// Where connections go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A host to be resolved, and a port.
+    Tcp {
+        /// A name or an address.
+        host: String,
+        /// The port.
+        port: u16,
+        /// The kind of addresses wanted.
+        family: Family,
+    },
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+/// The kind of addresses wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Any.
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+/// How a connection is secured.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The name sent (SNI, names only) and checked.
+    pub server_name: String,
+    /// What the server's certificate is checked against.
+    pub verification: Verification,
+    /// Protocols offered in the handshake (ALPN), the best first.
+    pub alpn: Vec<Vec<u8>>,
+}
+
+/// What a server's certificate is checked against.
+#[derive(Clone, Debug)]
+pub enum Verification {
+    /// The roots this machine trusts.
+    PlatformRoots,
+    /// The roots in this PEM text, and no others.
+    Roots(Vec<u8>),
+    /// Nothing: any certificate is taken, so the server may be anyone.
+    DangerouslyNone,
+}
+
+/// A kind of request.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Its name in reports.
+    pub name: String,
+    /// The index of its target.
+    pub target: usize,
+    /// Its share of all requests: weight ÷ sum of weights.
+    pub weight: u64,
+    /// The bytes to send.
+    pub request: Template,
+    /// What the protocol's codec must know of the request.
+    pub protocol: Protocol,
+    /// The statuses that count as success.
+    pub success: StatusRange,
+    /// What reports say of it.
+    pub facts: RequestFacts,
+}
+
+/// A protocol and what its codec must know of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    Http1 {
+        /// The method is HEAD: the answer has no body, whatever its head says.
+        head_only: bool,
+        /// The request says `Connection: close`: the connection serves it alone.
+        close: bool,
+    },
+}
+
+/// A closed range of statuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusRange {
+    /// The least status that is a success.
+    pub first: u16,
+    /// The greatest.
+    pub last: u16,
+}
+
+impl StatusRange {
+    /// HTTP's rule: 200 to 399.
+    pub const HTTP: Self = Self { first: 200, last: 399 };
+
+    /// True when `status` is a success.
+    pub const fn holds(self, status: u16) -> bool {
+        self.first <= status && status <= self.last
+    }
+}
+
+/// What reports say of a kind of request; secrets are not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestFacts {
+    /// The whole URL without user and password.
+    pub url: String,
+    /// `http/1.1`.
+    pub protocol: String,
+    /// The method.
+    pub method: String,
+    /// Header names and values; values of secret ones are replaced.
+    pub headers: Vec<(String, String)>,
+    /// The length of the body without what variables add.
+    pub body_bytes: u64,
+}
+
+/// Operations that differ only in weight, for tests of the dispatchers.
+#[cfg(test)]
+pub(crate) fn test_operations(weights: &[u64]) -> Vec<Operation> {
+    let operation = |weight: &u64| Operation {
+        name: String::new(),
+        target: 0,
+        weight: *weight,
+        request: Template::default(),
+        protocol: Protocol::Http1 { head_only: false, close: false },
+        success: StatusRange::HTTP,
+        facts: RequestFacts::default(),
+    };
+    weights.iter().map(operation).collect()
+}
