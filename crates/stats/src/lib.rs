@@ -1,1 +1,31 @@
-//! x
+//! What is kept of a run and what is asked of it: counts, histograms, the series over time, and
+//! the objectives they are held against.
+//!
+//! Nothing here reads a clock or does IO. The data flow inside the crate:
+//!
+//! ```text
+//! Sample ─► Recorder ─┬─ Counts        the one account
+//!  (one a worker)     ├─ Histogram     by span and by end
+//!                     └─ Windows       the same over time
+//! Recorder + Recorder ─► Snapshot (cumulative) ─► Objective::evaluate, (report)
+//! ```
+//!
+//! Everything a [`Recorder`] holds adds up: merging the recorders of any split of the samples gives
+//! what one recorder fed with all of them would hold.
+
+mod buckets;
+pub mod counts;
+pub mod facts;
+pub mod histogram;
+pub mod recorder;
+pub mod slo;
+pub mod snapshot;
+pub mod windows;
+
+pub use counts::Counts;
+pub use facts::{ConnectionFacts, HostFacts, RunFacts};
+pub use histogram::Histogram;
+pub use recorder::{OperationRecorder, Recorder, RecorderConfig};
+pub use slo::{Evaluation, Objective, Status};
+pub use snapshot::Snapshot;
+pub use windows::{WindowRow, Windows};

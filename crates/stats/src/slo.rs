@@ -1,0 +1,295 @@
+//! Objectives: what a run is held against, and whether it was met, missed, or cannot be said.
+//!
+//! Latency objectives are about the headline response. A value that is only known to be a lower
+//! bound can break an objective but never meet it, and a percentile that too few samples lie beyond
+//! decides nothing: an honest "inconclusive" is better than a gate that passes by luck.
+
+use std::fmt;
+use std::str::FromStr;
+
+use plimsoll_core::Span;
+use plimsoll_core::time::ParseSpanError;
+
+use crate::counts::Counts;
+use crate::histogram::Histogram;
+use crate::recorder::{Censored, OperationRecorder};
+
+/// The forms an objective may take, for error messages.
+pub const OBJECTIVE_FORMS: &str =
+    "'p99 < 150ms', 'p99.9 <= 2s', 'mean < 5ms', 'max < 1s', 'success >= 99%' or 'rate >= 95%'";
+
+/// A percentile needs so many expected samples beyond it, n·(1 − q), to be worth deciding on.
+pub const MIN_SAMPLES_BEYOND: f64 = 5.0;
+
+/// What a run is held against.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objective {
+    expression: String,
+    subject: Subject,
+    /// The bound itself is allowed (`<=`, `>=`).
+    bound_included: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Subject {
+    /// Upper bounds of the response.
+    Quantile {
+        q: f64,
+        bound: Span,
+    },
+    Mean {
+        bound: Span,
+    },
+    Max {
+        bound: Span,
+    },
+    /// Lower bounds, 0..=1.
+    Success {
+        bound_ratio: f64,
+    },
+    Rate {
+        bound_ratio: f64,
+    },
+}
+
+/// What an objective is evaluated on.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// The headline response.
+    pub response: &'a Histogram,
+    /// Its values that are known to be too small.
+    pub censored: Censored,
+    /// The account.
+    pub counts: &'a Counts,
+}
+
+/// Whether an objective was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It was met.
+    Pass,
+    /// It was missed.
+    Fail,
+    /// The run does not say.
+    Inconclusive,
+}
+
+impl Status {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// The answer to an objective.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// The objective as it was given.
+    pub expression: String,
+    /// Whether it was met.
+    pub status: Status,
+    /// What was measured: nanoseconds for a latency, a ratio for success and rate; `None` where
+    /// nothing was.
+    pub value: Option<f64>,
+    /// True where `value` is a lower bound of what it stands for.
+    pub is_lower_bound: bool,
+    /// Why it is inconclusive, as a sentence part; empty otherwise.
+    pub reason: String,
+}
+
+impl Objective {
+    /// The objective as it was given.
+    pub fn expression(&self) -> &str {
+        &self.expression
+    }
+
+    /// Holds `measured` against the objective.
+    ///
+    /// - No value: inconclusive.
+    /// - A percentile with n·(1 − q) < [`MIN_SAMPLES_BEYOND`]: inconclusive, whichever side it is on.
+    /// - A lower bound (a percentile at or above the least censored value; mean and max as soon as
+    ///   anything is censored): fails where the bound already does, else inconclusive.
+    pub fn evaluate(&self, measured: Measured<'_>) -> Evaluation {
+        let Measured { response, censored, counts } = measured;
+        match self.subject {
+            Subject::Quantile { q, bound } => {
+                let value = response.quantile(q);
+                let is_lower_bound = value.is_some_and(|ns| censored.bounds(ns));
+                if !has_samples_beyond(response.count(), q) && value.is_some() {
+                    let reason = format!(
+                        "{} samples leave fewer than {MIN_SAMPLES_BEYOND} beyond this percentile; run longer",
+                        response.count()
+                    );
+                    let value = value.map(|ns| ns as f64);
+                    return self.evaluation(Status::Inconclusive, value, is_lower_bound, reason);
+                }
+                self.latency(value.map(|ns| ns as f64), is_lower_bound, bound)
+            }
+            Subject::Mean { bound } => self.latency(response.mean(), censored.count > 0, bound),
+            Subject::Max { bound } => {
+                let max = response.max().map(|max| max.as_ns() as f64);
+                self.latency(max, censored.count > 0, bound)
+            }
+            Subject::Success { bound_ratio } => self.share(counts.success_ratio(), bound_ratio),
+            Subject::Rate { bound_ratio } => self.share(counts.offered_ratio(), bound_ratio),
+        }
+    }
+
+    fn latency(&self, value: Option<f64>, is_lower_bound: bool, bound: Span) -> Evaluation {
+        let Some(ns) = value else {
+            return self.evaluation(
+                Status::Inconclusive,
+                None,
+                false,
+                "no request has a response time".into(),
+            );
+        };
+        let bound_ns = bound.as_ns() as f64;
+        let met = ns < bound_ns || self.bound_included && ns == bound_ns;
+        let (status, reason) = match (met, is_lower_bound) {
+            (false, _) => (Status::Fail, String::new()),
+            (true, false) => (Status::Pass, String::new()),
+            (true, true) => {
+                let reason = "unanswered requests make the value a lower bound; allow more time to answer";
+                (Status::Inconclusive, reason.to_owned())
+            }
+        };
+        self.evaluation(status, value, is_lower_bound, reason)
+    }
+
+    fn share(&self, value: Option<f64>, bound_ratio: f64) -> Evaluation {
+        match value {
+            None => self.evaluation(Status::Inconclusive, None, false, "no request was due".into()),
+            Some(ratio) => {
+                let met = ratio > bound_ratio || self.bound_included && ratio == bound_ratio;
+                let status = if met { Status::Pass } else { Status::Fail };
+                self.evaluation(status, value, false, String::new())
+            }
+        }
+    }
+
+    fn evaluation(
+        &self,
+        status: Status,
+        value: Option<f64>,
+        is_lower_bound: bool,
+        reason: String,
+    ) -> Evaluation {
+        Evaluation { expression: self.expression.clone(), status, value, is_lower_bound, reason }
+    }
+}
+
+impl<'a> Measured<'a> {
+    /// A whole run, or one operation; `response` is `recorder`'s own headline, made once.
+    pub fn new(recorder: &'a OperationRecorder, response: &'a Histogram) -> Self {
+        Self { response, censored: recorder.response_censored(), counts: &recorder.counts }
+    }
+}
+
+/// True when at least [`MIN_SAMPLES_BEYOND`] of `n` values are expected beyond quantile `q`:
+/// n·(1 − q) ≥ 5.
+pub fn has_samples_beyond(n: u64, q: f64) -> bool {
+    // 1 − q is inexact for decimal fractions: 5,000 samples do leave five beyond p99.9.
+    n as f64 * (1.0 - q) >= MIN_SAMPLES_BEYOND * (1.0 - 1e-9)
+}
+
+/// An objective that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParseObjectiveError {
+    /// It is not of the form SUBJECT COMPARISON BOUND with a known subject.
+    Form(String),
+    /// The comparison points the wrong way: latencies have upper bounds, shares lower ones.
+    Direction {
+        /// The whole objective.
+        expression: String,
+        /// The comparisons that are right for its subject.
+        wanted: &'static str,
+    },
+    /// The percentile is not above 0 and below 100.
+    Percentile(String),
+    /// The share is not a percentage from 0 % to 100 %.
+    Share(String),
+    /// The bound is not a duration.
+    Bound(ParseSpanError),
+}
+
+impl fmt::Display for ParseObjectiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form(text) => write!(f, "'{text}' is not an objective; give {OBJECTIVE_FORMS}"),
+            Self::Direction { expression, wanted } => {
+                write!(f, "'{expression}' compares the wrong way; use {wanted}, as in {OBJECTIVE_FORMS}")
+            }
+            Self::Percentile(text) => {
+                write!(f, "'{text}' is not a percentile above p0 and below p100, such as p99 or p99.9")
+            }
+            Self::Share(text) => write!(f, "'{text}' is not a share from 0% to 100%, such as 99.5%"),
+            Self::Bound(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ParseObjectiveError {}
+
+impl FromStr for Objective {
+    type Err = ParseObjectiveError;
+
+    /// Reads one of [`OBJECTIVE_FORMS`]; blanks are free.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let form = || ParseObjectiveError::Form(text.to_owned());
+        let at = text.find(['<', '>']).ok_or_else(form)?;
+        let (name, tail) = (text[..at].trim(), &text[at..]);
+        let (upper, tail) = (tail.starts_with('<'), &tail[1..]);
+        let bound_included = tail.starts_with('=');
+        let bound = tail.strip_prefix('=').unwrap_or(tail).trim();
+
+        let subject = match name {
+            "success" | "rate" => {
+                if upper {
+                    return Err(direction(text, ">= or >"));
+                }
+                let bound_ratio = percent(bound.strip_suffix('%').unwrap_or_default(), 0.0..=100.0)
+                    .ok_or_else(|| ParseObjectiveError::Share(bound.to_owned()))?
+                    / 100.0;
+                match name {
+                    "success" => Subject::Success { bound_ratio },
+                    _ => Subject::Rate { bound_ratio },
+                }
+            }
+            _ if name == "mean" || name == "max" || name.starts_with('p') => {
+                if !upper {
+                    return Err(direction(text, "< or <="));
+                }
+                let bound = bound.parse().map_err(ParseObjectiveError::Bound)?;
+                match name {
+                    "mean" => Subject::Mean { bound },
+                    "max" => Subject::Max { bound },
+                    _ => Subject::Quantile { q: quantile(name)?, bound },
+                }
+            }
+            _ => return Err(form()),
+        };
+        Ok(Self { expression: text.trim().to_owned(), subject, bound_included })
+    }
+}
+
+fn direction(expression: &str, wanted: &'static str) -> ParseObjectiveError {
+    ParseObjectiveError::Direction { expression: expression.to_owned(), wanted }
+}
+
+fn quantile(name: &str) -> Result<f64, ParseObjectiveError> {
+    percent(&name[1..], 0.0..=100.0)
+        .filter(|p| *p > 0.0 && *p < 100.0)
+        .map(|p| p / 100.0)
+        .ok_or_else(|| ParseObjectiveError::Percentile(name.to_owned()))
+}
+
+/// A plain decimal number within `range`; no sign, exponent, NaN or infinity.
+fn percent(text: &str, range: std::ops::RangeInclusive<f64>) -> Option<f64> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    text.parse().ok().filter(|value| plain && range.contains(value))
+}
