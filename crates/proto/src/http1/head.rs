@@ -226,7 +226,7 @@ fn decimal(digits: &[u8]) -> Option<u64> {
         return None;
     }
     digits.iter().try_fold(0u64, |value, digit| {
-        let digit = digit.is_ascii_digit().then_some(digit - b'0')?;
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
         value.checked_mul(10)?.checked_add(u64::from(digit))
     })
 }

@@ -1,0 +1,5 @@
+//! The HTTP/1.1 codec from outside: bytes in, events out.
+
+mod framing;
+mod laws;
+mod support;
