@@ -111,7 +111,7 @@ impl Histogram {
     }
 
     /// The population standard deviation in nanoseconds, √(Σ(x − mean)² / n), with every value at its
-    /// bucket's middle; `None` while empty.
+    /// bucket's middle (at most 1/2048 of it away); `None` while empty.
     pub fn stdev(&self) -> Option<f64> {
         let mean = self.mean()?;
         let squares: f64 = self

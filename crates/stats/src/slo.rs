@@ -252,9 +252,10 @@ impl FromStr for Objective {
                 if upper {
                     return Err(direction(text, ">= or >"));
                 }
-                let bound_ratio = percent(bound.strip_suffix('%').unwrap_or_default(), 0.0..=100.0)
-                    .ok_or_else(|| ParseObjectiveError::Share(bound.to_owned()))?
-                    / 100.0;
+                let bound_ratio =
+                    percent(bound.strip_suffix('%').unwrap_or_default().trim_end(), 0.0..=100.0)
+                        .ok_or_else(|| ParseObjectiveError::Share(bound.to_owned()))?
+                        / 100.0;
                 match name {
                     "success" => Subject::Success { bound_ratio },
                     _ => Subject::Rate { bound_ratio },
@@ -292,4 +293,124 @@ fn quantile(name: &str) -> Result<f64, ParseObjectiveError> {
 fn percent(text: &str, range: std::ops::RangeInclusive<f64>) -> Option<f64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     text.parse().ok().filter(|value| plain && range.contains(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evaluate(text: &str, response: &Histogram, censored: Censored, counts: &Counts) -> Evaluation {
+        text.parse::<Objective>().unwrap().evaluate(Measured { response, censored, counts })
+    }
+
+    /// 1 ms to 1,000 ms, the last `censored` of them lower bounds.
+    fn thousand(censored: u64) -> (Histogram, Censored) {
+        let mut response = Histogram::new();
+        (1..=1000).for_each(|ms| response.record(Span::from_ms(ms)));
+        let least = if censored == 0 { Span::MAX } else { Span::from_ms(1001 - censored) };
+        (response, Censored { count: censored, least })
+    }
+
+    #[test]
+    fn objectives_are_decided_on_the_headline_response() {
+        let (response, censored) = thousand(0);
+        for (text, status) in [
+            ("p50 < 600ms", Status::Pass),
+            ("p50<600ms", Status::Pass),
+            (" p50 <= 400ms ", Status::Fail),
+            ("p99 < 2s", Status::Pass),
+            ("p99.5 < 2s", Status::Pass),
+            // One sample of a thousand lies beyond p99.9: too few to say.
+            ("p99.9 < 2s", Status::Inconclusive),
+            ("p99.9 < 1ms", Status::Inconclusive),
+            ("mean < 501ms", Status::Pass),
+            ("mean < 500ms", Status::Fail),
+            // The mean is 500.5 ms exactly: the bound counts only where it is included.
+            ("mean < 500.5ms", Status::Fail),
+            ("mean <= 500.5ms", Status::Pass),
+            ("max <= 1s", Status::Pass),
+            ("max < 1s", Status::Fail),
+        ] {
+            let evaluation = evaluate(text, &response, censored, &Counts::default());
+            assert_eq!(evaluation.status, status, "{text}");
+            assert_eq!(evaluation.reason.is_empty(), status != Status::Inconclusive, "{text}");
+            assert!(evaluation.value.is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_lower_bound_can_miss_an_objective_but_not_meet_it() {
+        let (response, censored) = thousand(100);
+        for (text, status) in [
+            // 90 % are known, p95 is at least 950 ms.
+            ("p80 < 900ms", Status::Pass),
+            ("p95 < 900ms", Status::Fail),
+            ("p95 < 2s", Status::Inconclusive),
+            ("mean < 10s", Status::Inconclusive),
+            ("mean < 100ms", Status::Fail),
+            ("max < 10s", Status::Inconclusive),
+        ] {
+            assert_eq!(evaluate(text, &response, censored, &Counts::default()).status, status, "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_are_decided_on_the_account() {
+        let counts =
+            Counts { due: 200, ok: 198, failed: 2, sent: 200, sent_in_window: 190, ..Counts::default() };
+        let response = Histogram::new();
+        for (text, status) in [
+            ("success >= 99%", Status::Pass),
+            ("success > 99%", Status::Fail),
+            ("success >= 99.5%", Status::Fail),
+            ("rate >= 95%", Status::Pass),
+            ("rate >= 95.1 %", Status::Fail),
+        ] {
+            assert_eq!(evaluate(text, &response, Censored::default(), &counts).status, status, "{text}");
+        }
+    }
+
+    #[test]
+    fn without_requests_nothing_is_decided() {
+        for text in ["p50 < 1s", "mean < 1s", "max < 1s", "success >= 1%", "rate >= 1%"] {
+            let evaluation = evaluate(text, &Histogram::new(), Censored::default(), &Counts::default());
+            assert_eq!((evaluation.status, evaluation.value), (Status::Inconclusive, None), "{text}");
+        }
+    }
+
+    #[test]
+    fn five_samples_beyond_a_percentile_are_enough_and_four_are_not() {
+        assert!(has_samples_beyond(5_000, 0.999) && !has_samples_beyond(4_999, 0.999));
+        assert!(has_samples_beyond(500, 0.99) && !has_samples_beyond(499, 0.99));
+    }
+
+    #[test]
+    fn what_is_not_an_objective_is_refused_with_what_would_be() {
+        for text in [
+            "",
+            "p99",
+            "p99 150ms",
+            "p99 = 1s",
+            "q99 < 1s",
+            "latency < 1s",
+            "< 1s",
+            "p99 > 1s",
+            "success < 99%",
+            "p99 < 150",
+            "p99 < -1ms",
+            "p0 < 1s",
+            "p100 < 1s",
+            "p < 1s",
+            "pNaN < 1s",
+            "p1e1 < 1s",
+            "success >= 99",
+            "success >= 101%",
+            "success >= %",
+            "rate >= NaN%",
+            "p99 < 1s < 2s",
+        ] {
+            let error = text.parse::<Objective>().expect_err(text).to_string();
+            assert!(["p99", "99.5%", "100ms"].iter().any(|form| error.contains(form)), "{error}");
+        }
+    }
 }
