@@ -1,1 +1,23 @@
-//! x
+//! From what a user gives to a checked [`Plan`](plimsoll_core::Plan), with all faults reported at once.
+//!
+//! Pure: files are read, and the machine is asked, by the caller.
+//!
+//! ```text
+//! RunArgs (text) + Machine ─► lower ─► Lowered { plan, quantiles, … }
+//!                                  └─► Faults: every value that is wrong, the limit, the remedy
+//! ```
+
+mod args;
+mod fault;
+mod limits;
+mod load;
+mod lower;
+mod request;
+mod url;
+mod variables;
+mod way;
+
+pub use args::{Machine, RunArgs};
+pub use fault::{Fault, Faults};
+pub use lower::{Lowered, lower};
+pub use way::Resolve;
