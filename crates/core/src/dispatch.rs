@@ -28,7 +28,7 @@ pub enum Action {
     /// Nothing is due before this moment; [`Timestamp::MAX`] when only the end of a request can
     /// make one due.
     Wait(Timestamp),
-    /// Nothing will be due any more.
+    /// Nothing will be due any more: a request count is reached, or the schedule's end has come.
     Done,
 }
 
@@ -57,10 +57,22 @@ pub trait Dispatcher {
 
     /// Nothing that would be due at or after `at` is sent any more. `at` is the present.
     fn stop(&mut self, at: Timestamp);
+}
 
-    /// The end of the schedule: nothing is due at or after it. [`Timestamp::MAX`] where a request
-    /// count alone ends the run.
-    fn end(&self) -> Timestamp;
+impl<D: Dispatcher + ?Sized> Dispatcher for Box<D> {
+    #[inline]
+    fn poll(&mut self, now: Timestamp) -> Action {
+        (**self).poll(now)
+    }
+
+    #[inline]
+    fn on_end(&mut self, sample: &Sample) {
+        (**self).on_end(sample);
+    }
+
+    fn stop(&mut self, at: Timestamp) {
+        (**self).stop(at);
+    }
 }
 
 /// The choice of an operation for each request, by weight.

@@ -18,6 +18,7 @@ pub mod random;
 pub mod rate;
 pub mod sample;
 pub mod schedule;
+pub mod share;
 pub mod template;
 pub mod time;
 pub mod value;

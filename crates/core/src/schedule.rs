@@ -104,6 +104,11 @@ impl Schedule {
         self.next_seq
     }
 
+    /// True when the request count, not the profile's end, leaves nothing more to come.
+    pub fn is_limit_reached(&self) -> bool {
+        self.next_seq >= self.limit
+    }
+
     /// The schedule's end: its start and the profile's length.
     pub fn end(&self) -> Timestamp {
         self.start.saturating_add(self.profile.length())

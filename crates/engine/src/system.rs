@@ -50,12 +50,12 @@ pub struct Received {
     pub stamp: Option<Timestamp>,
 }
 
-/// How a worker spent its time outside its own work.
+/// Processor time of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Idleness {
-    /// Asleep in the kernel.
-    pub asleep: Span,
-    /// Spinning towards a due time.
+pub struct Usage {
+    /// All of it.
+    pub cpu: Span,
+    /// The part that was spinning towards a due time.
     pub spun: Span,
 }
 
@@ -107,6 +107,9 @@ pub trait System {
     /// Closes the connection. Its key may still turn up once among those found ready before.
     fn close(&mut self, socket: Self::Socket);
 
-    /// The share of the time since the start that was no work.
-    fn idleness(&self) -> Idleness;
+    /// True when reads have carried stamps, all but a few of them.
+    fn has_stamps(&self) -> bool;
+
+    /// Processor time used so far.
+    fn usage(&self) -> Usage;
 }

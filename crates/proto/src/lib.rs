@@ -98,7 +98,7 @@ pub enum Cancelled {
 /// States: new → (`open`) → ready ⇄ busy → closed. `start` is allowed after [`Event::Ready`] while
 /// fewer than `capacity` requests are busy. After an event that says `reusable: false`, after
 /// [`Event::Surplus`] and after `eof` nothing but dropping the codec is allowed.
-pub trait Connection {
+pub trait Connection: Send {
     /// The transport is up: appends to `out` what the protocol says first, and tells Ready when
     /// requests may start.
     fn open(&mut self, out: &mut Vec<u8>, events: &mut Vec<Event>);

@@ -99,9 +99,13 @@ impl Dispatcher for ClosedLoop {
         loop {
             let over = self.measured >= self.limits.requests;
             let Some(&Reverse((due, slot))) = self.free.peek() else {
-                // Without a free client only the end of a request can bring the next one.
-                let done = over || self.in_flight == 0;
-                return if done { Action::Done } else { Action::Wait(Timestamp::MAX) };
+                // Without a free client only the end of a request can bring the next one. Clients that
+                // will not send again leave the loop to last to its end.
+                return match () {
+                    () if over || now >= self.limits.end => Action::Done,
+                    () if self.in_flight > 0 => Action::Wait(Timestamp::MAX),
+                    () => Action::Wait(self.limits.end),
+                };
             };
             if over {
                 return Action::Done;
@@ -138,10 +142,6 @@ impl Dispatcher for ClosedLoop {
 
     fn stop(&mut self, at: Timestamp) {
         self.limits.end = self.limits.end.min(at);
-    }
-
-    fn end(&self) -> Timestamp {
-        self.limits.end
     }
 }
 

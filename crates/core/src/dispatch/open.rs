@@ -45,7 +45,10 @@ impl Dispatcher for OpenLoop {
     #[inline]
     fn poll(&mut self, now: Timestamp) -> Action {
         let Some((phase, arrival)) = self.next.filter(|(_, arrival)| arrival.due < self.stopped_at) else {
-            return Action::Done;
+            // After its last request a schedule still lasts to its end.
+            let end =
+                if self.measured.is_limit_reached() { now } else { self.measured.end().min(self.stopped_at) };
+            return if end > now { Action::Wait(end) } else { Action::Done };
         };
         if arrival.due > now {
             return Action::Wait(arrival.due);
@@ -63,10 +66,6 @@ impl Dispatcher for OpenLoop {
 
     fn stop(&mut self, at: Timestamp) {
         self.stopped_at = self.stopped_at.min(at);
-    }
-
-    fn end(&self) -> Timestamp {
-        self.measured.end().min(self.stopped_at)
     }
 }
 

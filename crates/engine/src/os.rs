@@ -1,0 +1,176 @@
+//! The real machine: monotonic clock, epoll or kqueue, TCP and Unix sockets with kernel receive
+//! time stamps, and the wait strategies.
+
+mod clock;
+pub mod limits;
+#[cfg(target_os = "linux")]
+#[path = "os/epoll.rs"]
+mod poller;
+#[cfg(not(target_os = "linux"))]
+#[path = "os/kqueue.rs"]
+mod poller;
+mod receive;
+mod wait;
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use plimsoll_core::Timestamp;
+use plimsoll_core::plan::WaitStrategy;
+use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+
+pub use clock::{Clock, monotonic_ns, thread_cpu};
+pub use poller::Poller;
+pub use wait::Calibration;
+
+use crate::system::{Address, Ready, Received, System, Usage};
+use receive::WallClock;
+
+/// The real machine, as one worker sees it.
+#[derive(Debug)]
+pub struct Os {
+    clock: Clock,
+    poller: Poller,
+    waiter: wait::Waiter,
+    /// The map from the kernel's stamps to the run's clock; `None` where stamps are not used.
+    wall: Option<WallClock>,
+    /// Reads without and with a stamp.
+    reads: [u64; 2],
+}
+
+impl Os {
+    /// The machine with its clock at zero now.
+    ///
+    /// `calibration` says how late this machine wakes from sleep; `stamps` whether the kernel's
+    /// receive time stamps are wanted (they are used where there are any).
+    ///
+    /// # Errors
+    /// When no poller can be made.
+    pub fn new(strategy: WaitStrategy, calibration: Calibration, stamps: bool) -> io::Result<Self> {
+        wait::sleep_exactly();
+        Ok(Self {
+            clock: Clock::new(monotonic_ns()),
+            poller: Poller::new()?,
+            waiter: wait::Waiter::new(strategy, calibration),
+            wall: (stamps && receive::SUPPORTED).then(WallClock::new),
+            reads: [0; 2],
+        })
+    }
+
+    /// Puts the clock's zero at `origin_ns` of [`monotonic_ns`]: the run's common start.
+    pub fn set_origin(&mut self, origin_ns: u64) {
+        self.clock = Clock::new(origin_ns);
+    }
+
+    /// Wakes this worker's wait when `descriptor` can be read; it turns up as `key`.
+    ///
+    /// # Errors
+    /// When the poller refuses it.
+    pub fn watch(&self, descriptor: &OwnedFd, key: u64) -> io::Result<()> {
+        self.poller.add(descriptor, key)
+    }
+}
+
+impl System for Os {
+    type Socket = OwnedFd;
+
+    #[inline]
+    fn now(&mut self) -> Timestamp {
+        self.clock.now()
+    }
+
+    #[inline]
+    fn wait(&mut self, due: Timestamp, timer: Timestamp) -> io::Result<()> {
+        let now = self.clock.now();
+        if let Some(wall) = &mut self.wall {
+            wall.renew(now);
+        }
+        self.waiter.wait(&mut self.clock, &mut self.poller, now, due, timer)
+    }
+
+    #[inline]
+    fn next_ready(&mut self) -> Option<Ready> {
+        self.poller.next_ready()
+    }
+
+    fn connect(&mut self, address: &Address, key: u64) -> io::Result<OwnedFd> {
+        let family = match address {
+            Address::Tcp(tcp) if tcp.is_ipv4() => AddressFamily::INET,
+            Address::Tcp(_) => AddressFamily::INET6,
+            Address::Unix(_) => AddressFamily::UNIX,
+        };
+        let socket = stream_socket(family)?;
+        let begun = match address {
+            Address::Tcp(tcp) => {
+                set_tcp_nodelay(&socket, true)?;
+                rustix::net::connect(&socket, tcp)
+            }
+            Address::Unix(path) => rustix::net::connect(&socket, &SocketAddrUnix::new(path)?),
+        };
+        match begun {
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if self.wall.is_some() && !receive::ask_for_stamps(&socket) {
+            self.wall = None;
+        }
+        // After connecting, so that the first edge tells the end of it and nothing before.
+        self.poller.add(&socket, key)?;
+        Ok(socket)
+    }
+
+    fn connected(&mut self, socket: &OwnedFd) -> io::Result<()> {
+        Ok(socket_error(socket)??)
+    }
+
+    #[inline]
+    fn send(&mut self, socket: &mut OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(&*socket, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    #[inline]
+    fn receive(&mut self, socket: &mut OwnedFd, buffer: &mut [u8]) -> io::Result<Received> {
+        match &self.wall {
+            None => {
+                let (bytes, _) = rustix::net::recv(&*socket, buffer, rustix::net::RecvFlags::empty())?;
+                Ok(Received { bytes, stamp: None })
+            }
+            Some(wall) => {
+                let (bytes, wall_ns) = receive::receive_stamped(socket, buffer)?;
+                let stamp = wall_ns.and_then(|ns| self.clock.at_monotonic(wall.to_monotonic_ns(ns)));
+                self.reads[usize::from(stamp.is_some())] += u64::from(bytes > 0);
+                Ok(Received { bytes, stamp })
+            }
+        }
+    }
+
+    fn close(&mut self, socket: OwnedFd) {
+        self.poller.remove(&socket);
+        drop(socket);
+    }
+
+    fn has_stamps(&self) -> bool {
+        let [without, with] = self.reads;
+        with > 0 && without * 100 <= with
+    }
+
+    fn usage(&self) -> Usage {
+        Usage { cpu: thread_cpu(), spun: self.waiter.spun() }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(socket_with(family, SocketType::STREAM, flags, None)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::empty(), None)?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    rustix::net::sockopt::set_socket_nosigpipe(&socket, true)?;
+    Ok(socket)
+}

@@ -1,0 +1,83 @@
+//! One connection of the pool: its socket, its layers and where it stands.
+
+use plimsoll_core::Timestamp;
+
+use crate::tls::TlsSession;
+
+/// Where a connection stands.
+///
+/// Connecting → (Handshaking →) Starting → Idle ⇄ Busy; from each it can be gone at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The transport is being connected.
+    Connecting,
+    /// TLS is being agreed on.
+    Handshaking,
+    /// The protocol is being started.
+    Starting,
+    /// Free.
+    Idle,
+    /// Carries the attempt in this slot.
+    Busy(u32),
+}
+
+impl State {
+    pub(super) fn is_established(self) -> bool {
+        !matches!(self, Self::Connecting | Self::Handshaking)
+    }
+}
+
+/// A connection from its first connect on.
+pub(super) struct Connection<Socket> {
+    /// The index of its target.
+    pub(super) lane: usize,
+    /// The index of its address among the target's.
+    pub(super) address: usize,
+    /// How many addresses have failed it.
+    pub(super) tried: usize,
+    /// When it was begun: the start of its connect time.
+    pub(super) begun: Timestamp,
+    /// When its present address was begun: the start of the connect timeout.
+    pub(super) attempt_begun: Timestamp,
+    pub(super) state: State,
+    /// `None` only while no address could be tried yet.
+    pub(super) socket: Option<Socket>,
+    pub(super) tls: Option<Box<TlsSession>>,
+    pub(super) codec: Option<Box<dyn plimsoll_proto::Connection>>,
+    /// Bytes that the socket did not take yet.
+    pub(super) unsent: Vec<u8>,
+}
+
+impl<Socket> Connection<Socket> {
+    pub(super) fn new(lane: usize, address: usize, now: Timestamp) -> Self {
+        Self {
+            lane,
+            address,
+            tried: 0,
+            begun: now,
+            attempt_begun: now,
+            state: State::Connecting,
+            socket: None,
+            tls: None,
+            codec: None,
+            unsent: Vec::new(),
+        }
+    }
+
+    /// Begins anew with another address.
+    pub(super) fn restart(&mut self, now: Timestamp) {
+        self.state = State::Connecting;
+        self.attempt_begun = now;
+        self.tls = None;
+        self.unsent.clear();
+    }
+}
+
+impl<Socket> std::fmt::Debug for Connection<Socket> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("lane", &self.lane)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}

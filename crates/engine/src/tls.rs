@@ -1,0 +1,225 @@
+//! TLS by rustls, driven without IO: ciphertext in, plaintext out.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use plimsoll_core::plan::{Tls, Verification};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ClientConfig, ClientConnection};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::{
+    AlertDescription, CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+/// How to begin TLS towards one target. Sessions are resumed among its connections.
+#[derive(Clone, Debug)]
+pub struct TlsSetup {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl TlsSetup {
+    /// Reads the roots and checks the name.
+    ///
+    /// # Errors
+    /// A sentence naming what is wrong and what to do.
+    pub fn new(tls: &Tls) -> Result<Self, String> {
+        let name = ServerName::try_from(tls.server_name.clone()).map_err(|_| {
+            format!(
+                "'{}' is neither a host name nor an address; give the certificate's name with --sni",
+                tls.server_name
+            )
+        })?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .expect("ring serves TLS 1.2 and 1.3");
+        let mut config = match &tls.verification {
+            Verification::PlatformRoots => {
+                builder.with_root_certificates(platform_roots()?).with_no_client_auth()
+            }
+            Verification::Roots(pem) => builder.with_root_certificates(pem_roots(pem)?).with_no_client_auth(),
+            Verification::DangerouslyNone => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(TakesAnyCertificate(provider)))
+                .with_no_client_auth(),
+        };
+        config.alpn_protocols.clone_from(&tls.alpn);
+        Ok(Self { config: Arc::new(config), name })
+    }
+
+    pub(crate) fn begin(&self) -> TlsSession {
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+            .expect("a client hello can be made for every checked name");
+        TlsSession { connection, established: false }
+    }
+}
+
+fn platform_roots() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added == 0 {
+        return Err("this machine has no trusted certificates to check the server with; \
+                    install its certificate bundle, give one with --cacert FILE, or use -k to check nothing"
+            .into());
+    }
+    Ok(roots)
+}
+
+fn pem_roots(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate =
+            certificate.map_err(|error| format!("the file given with --cacert is not PEM: {error}"))?;
+        roots
+            .add(certificate)
+            .map_err(|error| format!("a certificate given with --cacert cannot be used: {error}"))?;
+    }
+    if roots.is_empty() {
+        return Err("the file given with --cacert holds no certificate; give a PEM file".into());
+    }
+    Ok(roots)
+}
+
+/// One connection's TLS.
+#[derive(Debug)]
+pub(crate) struct TlsSession {
+    connection: ClientConnection,
+    established: bool,
+}
+
+/// What came out of received ciphertext.
+pub(crate) struct Decrypted {
+    /// The handshake has been completed by these bytes.
+    pub(crate) established: bool,
+    /// The peer has said properly that nothing follows.
+    pub(crate) closed: bool,
+}
+
+impl TlsSession {
+    /// Appends what must be sent to `out`.
+    pub(crate) fn write_pending(&mut self, out: &mut Vec<u8>) {
+        while self.connection.wants_write() {
+            if self.connection.write_tls(out).is_err() {
+                unreachable!("a vector takes every byte");
+            }
+        }
+    }
+
+    /// Encrypts `plain` and appends the records to `out`.
+    pub(crate) fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) {
+        let mut rest = plain;
+        while !rest.is_empty() {
+            // The session buffers up to a limit of its own; emptied on every turn, it takes more.
+            match std::io::Write::write(&mut self.connection.writer(), rest) {
+                Ok(taken) => rest = &rest[taken..],
+                Err(_) => unreachable!("the writer of a session never fails"),
+            }
+            self.write_pending(out);
+        }
+    }
+
+    /// Takes `cipher`, appends plaintext to `plain` and what must be sent back to `out`.
+    pub(crate) fn decrypt(
+        &mut self,
+        cipher: &[u8],
+        plain: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<Decrypted, Error> {
+        let mut rest = cipher;
+        let mut closed = false;
+        while !rest.is_empty() && !closed {
+            if self.connection.read_tls(&mut rest).is_err() {
+                return Err(Error::General(
+                    "the peer's record does not fit into the session's buffer".into(),
+                ));
+            }
+            let state = self.connection.process_new_packets();
+            // Alerts are owed to the peer even when its bytes were bad.
+            self.write_pending(out);
+            let state = state?;
+            let before = plain.len();
+            plain.resize(before + state.plaintext_bytes_to_read(), 0);
+            if self.connection.reader().read_exact(&mut plain[before..]).is_err() {
+                unreachable!("the session has as much plaintext as it says");
+            }
+            closed = state.peer_has_closed();
+        }
+        let established = !self.established && !self.connection.is_handshaking();
+        self.established |= established;
+        Ok(Decrypted { established, closed })
+    }
+}
+
+/// A short name for why TLS failed; it follows `tls_` in results.
+pub(crate) fn reason(error: &Error) -> &'static str {
+    match error {
+        Error::InvalidCertificate(certificate) => match certificate {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => "certificate_expired",
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "certificate_not_valid_yet"
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "certificate_wrong_name"
+            }
+            CertificateError::UnknownIssuer => "certificate_unknown_issuer",
+            CertificateError::Revoked => "certificate_revoked",
+            _ => "certificate_invalid",
+        },
+        Error::AlertReceived(alert) => match alert {
+            AlertDescription::CertificateRequired => "client_certificate_required",
+            AlertDescription::UnrecognisedName => "alert_unrecognised_name",
+            AlertDescription::ProtocolVersion => "alert_protocol_version",
+            AlertDescription::NoApplicationProtocol => "alert_no_application_protocol",
+            AlertDescription::HandshakeFailure => "alert_handshake_failure",
+            _ => "alert",
+        },
+        Error::PeerIncompatible(_) => "peer_incompatible",
+        Error::InvalidMessage(_) => "not_tls",
+        _ => "failed",
+    }
+}
+
+/// Takes any certificate, but still has the peer prove that it holds the key of the one it shows.
+#[derive(Debug)]
+struct TakesAnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TakesAnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,485 @@
+//! The worker: one loop that takes due requests to an executor and their ends to a recorder.
+//!
+//! ```text
+//! turn:
+//!     send all that is due              (each send reads the clock; a bounded number a turn)
+//!     fire timers                       (timeouts, copies, the drain's end)
+//!     wait until the next due time or timer, or a socket is ready
+//!     for each ready socket: read, decode, record; then send what has become due meanwhile
+//! ```
+//!
+//! It holds the one account: each request that the dispatcher hands out is either live or has been
+//! recorded with exactly one end.
+
+use std::collections::VecDeque;
+use std::io;
+
+use plimsoll_core::dispatch::{Action, Dispatcher, Send};
+use plimsoll_core::plan::{LatePolicy, Plan, Retry, StatusRange};
+use plimsoll_core::{DropReason, Failure, Outcome, Sample, Span, Timestamp};
+use plimsoll_stats::Recorder;
+
+use crate::execute::{Attempt, AttemptEnd, AttemptResult, Execute, Progress, Room};
+use crate::list::SlotList;
+use crate::slots::{Id, Slots};
+use crate::system::{Ready, System};
+
+/// The most sends in a turn before the sockets are looked at again. A burst takes longer than the
+/// answers to its first requests, which should not lie unread for all of it.
+const SENDS_A_TURN: usize = 64;
+
+/// After an interrupt answers are waited for no longer than this.
+const DRAIN_AFTER_INTERRUPT: Span = Span::from_secs(1);
+
+/// Whether a worker has more to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It has.
+    Going,
+    /// Every request has its end, or the drain is over.
+    Finished,
+}
+
+/// The rules by which a worker decides.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Copies of unanswered requests.
+    pub retry: Option<Retry>,
+    /// What happens to a request that is late.
+    pub late: LatePolicy,
+    /// The most requests under way; one due beyond it is dropped.
+    pub max_in_flight: u64,
+    /// How long answers are waited for after the schedule's end.
+    pub drain: Span,
+    /// The end of the schedule; [`Timestamp::MAX`] where only a request count ends it.
+    pub schedule_end: Timestamp,
+    /// By operation, the statuses that are a success.
+    pub success: Vec<StatusRange>,
+}
+
+impl Rules {
+    /// The rules of a plan for a worker whose schedule ends at `schedule_end` and whose share of
+    /// the requests in flight is `max_in_flight`.
+    pub fn new(plan: &Plan, schedule_end: Timestamp, max_in_flight: u64) -> Self {
+        Self {
+            retry: plan.retry,
+            late: plan.late,
+            max_in_flight,
+            drain: plan.drain,
+            schedule_end,
+            success: plan.operations.iter().map(|operation| operation.success).collect(),
+        }
+    }
+}
+
+/// A request that was handed out and has no end yet.
+#[derive(Debug)]
+struct Live {
+    send: Send,
+    ready: Timestamp,
+    waited_for_connection: bool,
+    sent: Option<Timestamp>,
+    /// Copies handed to the executor, the first one included.
+    copies: u32,
+    /// When the next copy is due, where one is.
+    next_copy: Timestamp,
+}
+
+/// A limit at which the worker stands: requests are due, and there is no connection for them.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    met: Timestamp,
+    /// It is the plan's limit of connections, not the pace of connecting.
+    of_connections: bool,
+}
+
+/// One worker.
+#[derive(Debug)]
+pub struct Worker<S: System, X: Execute<S>, D: Dispatcher> {
+    system: S,
+    executor: X,
+    dispatcher: D,
+    recorder: Recorder,
+    rules: Rules,
+    live: Slots<Live>,
+    /// Live requests whose next copy has a due time, the earliest first.
+    copies: SlotList,
+    /// Live requests that were not sent yet and are dropped when they cannot be in time.
+    unsent: SlotList,
+    /// Handed out by the dispatcher, and no room for it.
+    head: Option<Send>,
+    limit: Option<Limit>,
+    in_flight: u64,
+    /// The dispatcher will hand out nothing more.
+    over: bool,
+    drain_end: Timestamp,
+    /// Sockets that had more to read than one turn should take.
+    again: VecDeque<Ready>,
+}
+
+impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
+    /// A worker at the start of its run.
+    pub fn new(system: S, executor: X, dispatcher: D, recorder: Recorder, rules: Rules) -> Self {
+        let drain_end = rules.schedule_end.saturating_add(rules.drain);
+        Self {
+            system,
+            executor,
+            dispatcher,
+            recorder,
+            rules,
+            live: Slots::default(),
+            copies: SlotList::default(),
+            unsent: SlotList::default(),
+            head: None,
+            limit: None,
+            in_flight: 0,
+            over: false,
+            drain_end,
+            again: VecDeque::new(),
+        }
+    }
+
+    /// The machine it runs on.
+    pub fn system(&mut self) -> &mut S {
+        &mut self.system
+    }
+
+    /// What carries its attempts.
+    pub fn executor(&mut self) -> &mut X {
+        &mut self.executor
+    }
+
+    /// Both at once.
+    pub fn executor_and_system(&mut self) -> (&mut X, &mut S) {
+        (&mut self.executor, &mut self.system)
+    }
+
+    /// What it has recorded.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// All that it has recorded, its work being over.
+    pub fn into_recorder(self) -> Recorder {
+        self.recorder
+    }
+
+    /// Has the executor hand over what it has to record; every turn does so.
+    pub fn report(&mut self) {
+        self.executor.report(&mut self.recorder);
+    }
+
+    /// Takes out what was recorded and goes on with `spare`, which is empty.
+    pub fn swap_recorder(&mut self, mut spare: Recorder) -> Recorder {
+        spare.set_window_end(self.recorder.config().window_end);
+        std::mem::replace(&mut self.recorder, spare)
+    }
+
+    /// Nothing more becomes due from now on; answers are waited for a little while.
+    pub fn stop(&mut self) {
+        let now = self.system.now();
+        self.dispatcher.stop(now);
+        self.recorder.set_window_end(self.recorder.config().window_end.min(now));
+        self.drain_end = self.drain_end.min(now.saturating_add(self.rules.drain.min(DRAIN_AFTER_INTERRUPT)));
+    }
+
+    /// Nothing is waited for any more.
+    pub fn abort(&mut self) {
+        self.stop();
+        self.drain_end = self.drain_end.min(self.system.now());
+    }
+
+    /// One turn of the loop, its wait included.
+    ///
+    /// # Errors
+    /// When the machine cannot wait, which ends the run.
+    pub fn turn(&mut self) -> io::Result<Turn> {
+        let mut due = self.dispatch();
+        let now = self.system.now();
+        if self.fire_timers(now) {
+            due = due.min(self.dispatch());
+        }
+        self.report();
+        if self.over && self.head.is_none() && self.live.len() == 0 {
+            return Ok(Turn::Finished);
+        }
+        if now >= self.drain_end {
+            self.cut_off();
+            return Ok(Turn::Finished);
+        }
+        if !self.again.is_empty() {
+            due = now;
+        }
+        let timer = self.next_timer(now);
+        self.system.wait(due, timer)?;
+        for _ in 0..self.again.len() {
+            let Some(ready) = self.again.pop_front() else { break };
+            self.take_ready(ready);
+        }
+        while let Some(ready) = self.system.next_ready() {
+            self.take_ready(ready);
+        }
+        Ok(Turn::Going)
+    }
+
+    fn take_ready(&mut self, ready: Ready) {
+        if self.executor.on_ready(&mut self.system, ready) {
+            self.again.push_back(Ready { writable: false, ..ready });
+        }
+        self.take_progress();
+        self.dispatch();
+    }
+
+    /// Sends what is due, as far as there is room, and returns when the next request will be:
+    /// [`Timestamp::MAX`] where only an end can bring it, the present where a burst was cut short.
+    fn dispatch(&mut self) -> Timestamp {
+        for _ in 0..SENDS_A_TURN {
+            let now = self.system.now();
+            self.send_copies(now);
+            let send = match self.head.take() {
+                Some(send) => send,
+                None => match self.dispatcher.poll(now) {
+                    Action::Send(send) => send,
+                    Action::Wait(until) => {
+                        self.limit = None;
+                        return until;
+                    }
+                    Action::Done => {
+                        self.schedule_is_over(now);
+                        return Timestamp::MAX;
+                    }
+                },
+            };
+            assert!(send.due <= now, "a request is never sent before it is due");
+            if let Some(reason) = self.reason_to_drop(&send, now) {
+                self.record_unsent(send, now, now, Outcome::Dropped(reason));
+                continue;
+            }
+            let room = self.executor.room(send.operation);
+            if room != Room::Free {
+                self.head = Some(send);
+                let of_connections = room == Room::AtConnectionLimit;
+                self.limit.get_or_insert(Limit { met: now, of_connections }).of_connections |= of_connections;
+                return Timestamp::MAX;
+            }
+            self.submit(send, now);
+            self.take_progress();
+        }
+        self.system.now()
+    }
+
+    fn submit(&mut self, send: Send, now: Timestamp) {
+        let ready = self.taken_up(&send, now);
+        let waited_for_connection = self.limit.is_some_and(|limit| limit.of_connections) && ready < now;
+        let live =
+            Live { send, ready, waited_for_connection, sent: None, copies: 1, next_copy: Timestamp::MAX };
+        let request = self.live.insert(live);
+        let attempt = Attempt { request, operation: send.operation, key: send.key };
+        if let LatePolicy::Skip(_) = self.rules.late {
+            self.unsent.push_back(request.slot);
+        }
+        self.executor.submit(&mut self.system, attempt, now);
+    }
+
+    /// The moment a request counts as taken up: now, or while the worker stands at a limit the
+    /// later of its due time and the moment the limit was met.
+    fn taken_up(&self, send: &Send, now: Timestamp) -> Timestamp {
+        self.limit.map_or(now, |limit| send.due.max(limit.met))
+    }
+
+    fn reason_to_drop(&self, send: &Send, now: Timestamp) -> Option<DropReason> {
+        if let LatePolicy::Skip(within) = self.rules.late {
+            if now.since(send.due) > within {
+                return Some(DropReason::Late);
+            }
+        }
+        (self.live.len() as u64 >= self.rules.max_in_flight).then_some(DropReason::MaxInFlight)
+    }
+
+    fn schedule_is_over(&mut self, now: Timestamp) {
+        if !self.over {
+            self.over = true;
+            if self.drain_end == Timestamp::MAX {
+                self.drain_end = now.saturating_add(self.rules.drain);
+            }
+        }
+    }
+
+    // ---- timers ------------------------------------------------------------------------------
+
+    fn next_timer(&self, now: Timestamp) -> Timestamp {
+        let of = |list: &SlotList| list.front().and_then(|slot| self.live.at(slot));
+        // A copy that is due and finds no room waits for an end, not for a moment.
+        let copy = of(&self.copies).map(|live| live.next_copy).filter(|at| *at > now);
+        let late = match self.rules.late {
+            LatePolicy::Send => None,
+            LatePolicy::Skip(within) => {
+                let oldest = self.head.map(|send| send.due).or(of(&self.unsent).map(|live| live.send.due));
+                oldest.map(|due| due.saturating_add(within).saturating_add(Span::from_ns(1)))
+            }
+        };
+        let timers = [copy, late].into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+        timers.min(self.executor.next_timer()).min(self.drain_end)
+    }
+
+    /// True when something ended, so that more may be due.
+    fn fire_timers(&mut self, now: Timestamp) -> bool {
+        let mut fired = false;
+        if self.executor.next_timer() <= now {
+            self.executor.on_timer(&mut self.system, now);
+            self.take_progress();
+            fired = true;
+        }
+        if let LatePolicy::Skip(within) = self.rules.late {
+            while let Some(slot) = self.unsent.front() {
+                let Some(live) = self.live.at(slot) else { break };
+                if now.since_or_zero(live.send.due) <= within {
+                    break;
+                }
+                let (send, ready) = (live.send, live.ready);
+                if let Some(request) = self.live.id(slot) {
+                    self.executor.forget_unsent(request);
+                    self.forget(request);
+                }
+                self.record_unsent(send, ready, now, Outcome::Dropped(DropReason::Late));
+                fired = true;
+            }
+        }
+        fired
+    }
+
+    /// Sends the copies that are due, as far as there is room.
+    #[inline]
+    fn send_copies(&mut self, now: Timestamp) {
+        while let Some(slot) = self.copies.front() {
+            let Some(request) = self.live.id(slot) else { break };
+            let Some(live) = self.live.get_mut(request) else { break };
+            if live.next_copy > now || self.executor.room(live.send.operation) != Room::Free {
+                break;
+            }
+            self.copies.pop_front();
+            live.copies += 1;
+            live.next_copy = Timestamp::MAX;
+            let attempt = Attempt { request, operation: live.send.operation, key: live.send.key };
+            self.executor.submit(&mut self.system, attempt, now);
+            self.take_progress();
+        }
+    }
+
+    // ---- the account -------------------------------------------------------------------------
+
+    #[inline]
+    fn take_progress(&mut self) {
+        while let Some(progress) = self.executor.next_progress() {
+            match progress {
+                Progress::Sent { request, at } => self.on_sent(request, at),
+                Progress::Ended { request, end } => self.on_attempt_end(request, &end),
+            }
+        }
+    }
+
+    #[inline]
+    fn on_sent(&mut self, request: Id, at: Timestamp) {
+        let Some(live) = self.live.get_mut(request) else { return };
+        self.recorder.on_attempt(live.send.phase, live.send.operation);
+        if live.sent.is_none() {
+            live.sent = Some(at);
+            self.in_flight += 1;
+            self.recorder.on_in_flight(self.in_flight);
+            self.unsent.remove(request.slot);
+        }
+        if let Some(retry) = self.rules.retry {
+            if live.copies < retry.copies {
+                live.next_copy = at.saturating_add(retry.after);
+                self.copies.push_back(request.slot);
+            }
+        }
+    }
+
+    /// The first end of any copy decides; the ends of losing copies find their request gone.
+    #[inline]
+    fn on_attempt_end(&mut self, request: Id, end: &AttemptEnd) {
+        let Some(live) = self.forget(request) else { return };
+        if live.copies > 1 {
+            self.executor.forget_unsent(request);
+        }
+        let (outcome, status) = match end.result {
+            AttemptResult::Answered(status) => {
+                let success = self.rules.success[live.send.operation as usize].holds(status);
+                (if success { Outcome::Ok } else { Outcome::Failed(Failure::Status(status)) }, Some(status))
+            }
+            AttemptResult::Failed(failure) => (Outcome::Failed(failure), None),
+            AttemptResult::TimedOut => (Outcome::TimedOut, None),
+        };
+        let sample = Sample {
+            first_byte: end.first_byte,
+            end: end.at.max(live.sent.unwrap_or(live.ready)),
+            read: end.read,
+            status,
+            ..live.ending(outcome, end.at)
+        };
+        self.recorder.record(&sample);
+        self.dispatcher.on_end(&sample);
+    }
+
+    /// Takes a request out of every list; the caller records it.
+    #[inline]
+    fn forget(&mut self, request: Id) -> Option<Live> {
+        let live = self.live.remove(request)?;
+        self.copies.remove(request.slot);
+        self.unsent.remove(request.slot);
+        self.in_flight -= u64::from(live.sent.is_some());
+        Some(live)
+    }
+
+    fn record_unsent(&mut self, send: Send, ready: Timestamp, end: Timestamp, outcome: Outcome) {
+        let waited_for_connection = self.limit.is_some_and(|limit| limit.of_connections) && ready < end;
+        let live =
+            Live { send, ready, waited_for_connection, sent: None, copies: 0, next_copy: Timestamp::MAX };
+        let sample = live.ending(outcome, end);
+        self.recorder.record(&sample);
+        self.dispatcher.on_end(&sample);
+    }
+
+    /// Gives every request that has no end yet the end it has now: unfinished, sent or not.
+    pub fn cut_off(&mut self) {
+        let now = self.system.now();
+        for request in self.live.ids() {
+            if let Some(live) = self.forget(request) {
+                self.recorder.record(&live.ending(Outcome::Unfinished, now));
+            }
+        }
+        // Nobody is told of these ends, so that no client takes one for a reason to go on.
+        while let Some(send) = self.head.take().or_else(|| match self.dispatcher.poll(now) {
+            Action::Send(send) => Some(send),
+            Action::Wait(_) | Action::Done => None,
+        }) {
+            let ready = self.taken_up(&send, now);
+            let waited_for_connection = self.limit.is_some_and(|limit| limit.of_connections);
+            let live =
+                Live { send, ready, waited_for_connection, sent: None, copies: 0, next_copy: Timestamp::MAX };
+            self.recorder.record(&live.ending(Outcome::Unfinished, now));
+        }
+    }
+}
+
+impl Live {
+    /// The sample of a request that ends at `end` without an answer.
+    fn ending(&self, outcome: Outcome, end: Timestamp) -> Sample {
+        Sample {
+            seq: self.send.seq,
+            key: self.send.key,
+            operation: self.send.operation,
+            phase: self.send.phase,
+            due: self.send.due,
+            ready: self.ready,
+            sent: self.sent,
+            first_byte: None,
+            end,
+            read: None,
+            outcome,
+            status: None,
+            waited_for_connection: self.waited_for_connection,
+        }
+    }
+}
