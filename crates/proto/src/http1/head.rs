@@ -58,9 +58,12 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str>
 
 /// Refuses what cannot become a head of HTTP/1.x, from the first wrong byte on.
 pub(super) fn check_beginning(bytes: &[u8]) -> Result<(), &'static str> {
-    const BEGINNING: &[u8] = b"HTTP/1.";
-    let length = bytes.len().min(BEGINNING.len());
-    if bytes[..length] == BEGINNING[..length] { Ok(()) } else { Err("not_http1") }
+    const BEGINNING: &[u8; 7] = b"HTTP/1.";
+    let right = match bytes.first_chunk() {
+        Some(beginning) => beginning == BEGINNING,
+        None => BEGINNING.starts_with(bytes),
+    };
+    if right { Ok(()) } else { Err("not_http1") }
 }
 
 /// How many of `bytes` belong to the head that began with `before`, whose end is not in `before`;
@@ -132,6 +135,7 @@ enum Framing {
 }
 
 impl Framing {
+    #[inline]
     fn named(name: &str) -> Option<Self> {
         // The length is compared first: nearly every other field is told apart by it.
         match name.len() {

@@ -7,7 +7,7 @@ use crate::support::*;
 use plimsoll_proto::http1::{
     Http1, MAX_CHUNK_LINE_BYTES, MAX_FIELDS, MAX_HEAD_BYTES, MAX_INTERIM_HEADS, MAX_TRAILER_BYTES,
 };
-use plimsoll_proto::{Cancelled, Connection, Event, Fault, Token};
+use plimsoll_proto::{Answer, Cancelled, Connection, Event, Fault, Token};
 
 /// One line a vector: the exchange, what the peer sends, what becomes of it.
 fn check(vectors: &[(Exchange, &str, Told)]) {
@@ -164,7 +164,7 @@ fn frm_06_bytes_on_an_idle_connection_never_answer_the_next_request() {
     start(&mut codec, Token(1), GET);
     let events = receive(&mut codec, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabcde");
     let told: Vec<_> = events.iter().skip(1).copied().collect();
-    let result = Ok(plimsoll_proto::Answer { status: 200, body_bytes: 2 });
+    let result = Ok(Answer { status: 200, body_bytes: 2 });
     let done = Event::Done { token: Token(1), result, reusable: false };
     assert_eq!(told, [done, Event::Surplus { bytes: 3 }]);
 }
@@ -322,6 +322,7 @@ fn frm_20_odd_spacing_is_read_as_the_table_says() {
 fn frm_20_what_is_no_http_1_is_refused_at_its_first_wrong_byte() {
     check(&[
         (GET, "garbage", fault("not_http1")),
+        (GET, "HTTP/2", fault("not_http1")),
         (GET, "\r\nHTTP/1.1 200 OK\r\n\r\n", fault("not_http1")),
         (GET, "http/1.1 200 OK\r\n\r\n", fault("not_http1")),
         (GET, "HTTP/2.0 200 OK\r\n\r\n", fault("not_http1")),
@@ -415,6 +416,44 @@ fn transfer_codings_decide_as_the_table_says() {
         assert_eq!(with("1.1", fields, GET), bad(), "{fields:?}");
     }
     assert_eq!(with("1.0", "chunked", GET), bad());
+}
+
+#[test]
+fn frm_06_nothing_of_one_answer_is_left_for_the_next() {
+    let interim = "HTTP/1.1 102 \r\n\r\n".repeat(usize::from(MAX_INTERIM_HEADS));
+    let answers = [
+        (format!("{interim}{}", chunked("3\r\nabc\r\n0\r\nT: a\r\n\r\n")), 200, 3),
+        (format!("{interim}HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"), 404, 2),
+        ("HTTP/1.1 204 No Content\r\n\r\n".to_owned(), 204, 0),
+    ];
+    let mut codec = Http1::new();
+    for (n, (bytes, status, body_bytes)) in answers.iter().cycle().take(9).enumerate() {
+        let token = Token(n as u32);
+        start(&mut codec, token, GET);
+        let events: Vec<_> =
+            bytes.as_bytes().chunks(5).flat_map(|piece| receive(&mut codec, piece)).collect();
+        let result = Ok(Answer { status: *status, body_bytes: *body_bytes });
+        assert_eq!(events, [Event::FirstByte(token), Event::Done { token, result, reusable: true }]);
+    }
+}
+
+#[test]
+fn whole_heads_and_bodies_are_never_stored_and_long_heads_not_kept() {
+    let mut codec = Http1::new();
+    let answer = |field: usize| {
+        let field = "x".repeat(field);
+        format!("HTTP/1.1 200 OK\r\nX: {field}\r\nContent-Length: 50000\r\n\r\n{}", "b".repeat(50_000))
+    };
+    for (n, (field, cut, kept)) in
+        [(1000, 60_000, 0), (100_000, 200_000, 0), (1000, 500, 4096), (100_000, 500, 0)]
+            .into_iter()
+            .enumerate()
+    {
+        start(&mut codec, Token(n as u32), GET);
+        let done = answer(field).as_bytes().chunks(cut).flat_map(|piece| receive(&mut codec, piece)).last();
+        assert!(matches!(done, Some(Event::Done { result: Ok(_), reusable: true, .. })));
+        assert!(codec.buffer_bytes() <= kept, "{field}, {cut}: {} bytes kept", codec.buffer_bytes());
+    }
 }
 
 #[test]
