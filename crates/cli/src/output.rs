@@ -1,0 +1,237 @@
+//! Where results go: flags, and files that are open before anything is sent.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
+
+/// Output flags.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputFlags {
+    #[command(flatten)]
+    files: Files,
+    /// Print the result as JSON on standard output, in place of text
+    #[arg(long)]
+    json: bool,
+    /// Print no text report and no progress
+    ///
+    /// Warnings and errors still go to standard error, --json still to standard output, -o to its file.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Show no live progress
+    ///
+    /// Progress goes to standard error, and only when that is a terminal.
+    #[arg(long)]
+    no_progress: bool,
+}
+
+/// A form of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Text for people
+    Text,
+    /// JSON, plimsoll-run/1
+    Json,
+}
+
+/// Outputs, open.
+#[derive(Debug)]
+#[expect(dead_code, reason = "read when a run has a result, which needs the engine")]
+pub(crate) struct Output {
+    /// What goes to standard output; `None` for nothing.
+    pub(crate) stdout: Option<Format>,
+    /// Files, in the order given.
+    pub(crate) files: Vec<OpenFile>,
+    /// Whether live progress may be shown; it is when standard error is a terminal.
+    pub(crate) progress: bool,
+}
+
+/// A file that can be written to. What it held before is still there: only the result takes its place.
+#[derive(Debug)]
+#[expect(dead_code, reason = "read when a run has a result, which needs the engine")]
+pub(crate) struct OpenFile {
+    /// Its path, for messages.
+    pub(crate) path: PathBuf,
+    /// The form the result takes in it.
+    pub(crate) format: Format,
+    /// Itself.
+    pub(crate) file: File,
+}
+
+impl OutputFlags {
+    /// Opens every file. Faults are added to `faults`, each naming the path and the reason.
+    pub(crate) fn open(&self, faults: &mut Vec<String>) -> Output {
+        let stdout = match (self.json, self.quiet) {
+            (true, _) => Some(Format::Json),
+            (false, true) => None,
+            (false, false) => Some(Format::Text),
+        };
+        let files = self.files.0.iter().filter_map(|wanted| wanted.open(faults)).collect();
+        Output { stdout, files, progress: !self.quiet && !self.no_progress }
+    }
+}
+
+/// `-o FILE`, with the `--format` that follows it.
+#[derive(Clone, Debug)]
+struct Files(Vec<WantedFile>);
+
+#[derive(Clone, Debug)]
+struct WantedFile {
+    path: PathBuf,
+    format: Option<Format>,
+}
+
+impl WantedFile {
+    fn open(&self, faults: &mut Vec<String>) -> Option<OpenFile> {
+        let format = match self.format.map_or_else(|| format_by_ending(&self.path), Ok) {
+            Ok(format) => format,
+            Err(fault) => {
+                faults.push(fault);
+                return None;
+            }
+        };
+        // Not truncated: should the run come to nothing, the last result is not lost with it.
+        match File::options().write(true).create(true).truncate(false).open(&self.path) {
+            Ok(file) => Some(OpenFile { path: self.path.clone(), format, file }),
+            Err(error) => {
+                faults.push(format!(
+                    "-o {}: cannot be opened for writing: {error}; give a path that can be written to",
+                    self.path.display()
+                ));
+                None
+            }
+        }
+    }
+}
+
+fn format_by_ending(path: &Path) -> Result<Format, String> {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    match ending.as_deref() {
+        Some("json") => Ok(Format::Json),
+        Some(later @ ("csv" | "xml" | "html")) => Err(format!(
+            "-o {}: results cannot be written as {later} yet; give --format text or --format json",
+            path.display()
+        )),
+        _ => Ok(Format::Text),
+    }
+}
+
+// By hand: which --format belongs to which -o is told by their places on the command line, of which
+// derived code knows nothing.
+impl Args for Files {
+    fn augment_args(command: Command) -> Command {
+        let file = Arg::new("output")
+            .short('o')
+            .long("output")
+            .value_name("FILE")
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(PathBuf))
+            .help("Write the result to FILE as well; may be given again")
+            .long_help(
+                "Write the result to FILE as well; may be given again\n\nFILE is opened before anything is sent, \
+                 so that a path that cannot be written to costs no run. Its form is that of the --format that \
+                 follows, or else goes by its ending: JSON for .json, text for others.",
+            );
+        let format = Arg::new("format")
+            .long("format")
+            .value_name("FORMAT")
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(Format))
+            .hide_possible_values(true)
+            .help("The form of the -o before it: text or json");
+        command.arg(file).arg(format)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Files {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut files: Vec<(usize, WantedFile)> = placed::<PathBuf>(matches, "output")
+            .map(|(place, path)| (place, WantedFile { path, format: None }))
+            .collect();
+        for (place, format) in placed::<Format>(matches, "format") {
+            let before = files.iter_mut().rfind(|(of_file, _)| *of_file < place);
+            let refusal = match before {
+                Some((_, file)) if file.format.is_none() => {
+                    file.format = Some(format);
+                    continue;
+                }
+                Some(_) => "--format is given twice for one -o; keep one of them\n",
+                None => {
+                    "--format has no -o before it; write -o FILE --format FORMAT, or --json for standard output\n"
+                }
+            };
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, refusal));
+        }
+        Ok(Self(files.into_iter().map(|(_, file)| file).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The values of an argument with their places on the command line.
+fn placed<T: Clone + Send + Sync + 'static>(
+    matches: &ArgMatches,
+    id: &str,
+) -> impl Iterator<Item = (usize, T)> {
+    let places = matches.indices_of(id).into_iter().flatten();
+    let values = matches.get_many::<T>(id).into_iter().flatten().cloned();
+    places.zip(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(arguments: &[&str]) -> Result<Vec<(String, Option<Format>)>, String> {
+        let matches = Files::augment_args(Command::new("test").no_binary_name(true))
+            .try_get_matches_from(arguments)
+            .map_err(|error| error.to_string())?;
+        let files = Files::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        Ok(files.0.into_iter().map(|file| (file.path.display().to_string(), file.format)).collect())
+    }
+
+    #[test]
+    fn a_format_belongs_to_the_file_before_it() {
+        let arguments = ["-o", "a", "--format", "json", "-o", "b", "-o", "c", "--format=text"];
+        let expected = [("a", Some(Format::Json)), ("b", None), ("c", Some(Format::Text))];
+        assert_eq!(files(&arguments).unwrap(), expected.map(|(path, format)| (path.to_owned(), format)));
+        assert!(files(&["--format", "json", "-o", "a"]).unwrap_err().contains("no -o before it"));
+        assert!(files(&["-o", "a", "--format", "json", "--format", "text"]).unwrap_err().contains("twice"));
+        assert!(files(&["-o", "a", "--format", "csv"]).unwrap_err().contains("text, json"));
+    }
+
+    #[test]
+    fn without_a_format_the_ending_decides() {
+        for (path, format) in [("a.json", Format::Json), ("a.JSON", Format::Json), ("a.txt", Format::Text)] {
+            assert_eq!(format_by_ending(Path::new(path)), Ok(format), "{path}");
+        }
+        assert_eq!(format_by_ending(Path::new("/dev/stderr")), Ok(Format::Text));
+        for later in ["a.csv", "a.html", "a.xml"] {
+            assert!(format_by_ending(Path::new(later)).unwrap_err().contains("--format text"), "{later}");
+        }
+    }
+
+    #[test]
+    fn opening_a_file_leaves_what_it_holds_and_a_missing_directory_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("old.json");
+        std::fs::write(&path, "old").unwrap();
+        let mut faults = Vec::new();
+        let missing = directory.path().join("missing/new.json");
+        for path in [&path, &missing] {
+            WantedFile { path: path.clone(), format: None }.open(&mut faults);
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].contains("missing/new.json") && faults[0].contains("No such file"), "{faults:?}");
+    }
+}
