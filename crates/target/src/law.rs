@@ -245,7 +245,10 @@ mod tests {
             let deviation = (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / f64::from(n)).sqrt();
             let error = cv * law.mean_s() / f64::from(n).sqrt();
             assert!((mean - law.mean_s()).abs() <= 4.0 * error + 1e-9, "{text}: mean {mean}");
-            assert!((deviation / law.mean_s() - cv).abs() <= 0.05 * cv + 1e-9, "{text}: deviation {deviation}");
+            assert!(
+                (deviation / law.mean_s() - cv).abs() <= 0.05 * cv + 1e-9,
+                "{text}: deviation {deviation}"
+            );
         }
     }
 
