@@ -19,6 +19,5 @@ pub(crate) fn completions(flags: &CompletionsFlags) -> Result<Exit, Refusal> {
     // Written to memory first: the generator panics when its writer fails.
     let mut script = Vec::new();
     clap_complete::generate(flags.shell, &mut Cli::command(), "plimsoll", &mut script);
-    console::result(&script)?;
-    Ok(Exit::Measured)
+    Ok(console::last_result(&script))
 }

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::exit::Exit;
+
 /// Writes a result to standard output. A reader that has gone (`| head`) is no error.
 ///
 /// # Errors
@@ -11,6 +13,17 @@ pub(crate) fn result(bytes: &[u8]) -> io::Result<()> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
+    }
+}
+
+/// Writes a result to standard output; how that went is how the command ends.
+pub(crate) fn last_result(bytes: &[u8]) -> Exit {
+    match result(bytes) {
+        Ok(()) => Exit::Measured,
+        Err(reason) => {
+            error(&format!("standard output cannot be written: {reason}"));
+            Exit::OutputLost
+        }
     }
 }
 

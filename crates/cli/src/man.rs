@@ -29,6 +29,5 @@ pub(crate) fn man(flags: &ManFlags) -> Result<Exit, Refusal> {
     };
     let mut page = Vec::new();
     Man::new(command).render(&mut page)?;
-    console::result(&page)?;
-    Ok(Exit::Measured)
+    Ok(console::last_result(&page))
 }

@@ -1,6 +1,7 @@
 //! Where results go: flags, and files that are open before anything is sent.
 
 use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
@@ -68,8 +69,33 @@ impl OutputFlags {
             (false, true) => None,
             (false, false) => Some(Format::Text),
         };
-        let files = self.files.0.iter().filter_map(|wanted| wanted.open(faults)).collect();
+        let wanted = &self.files.0;
+        for (i, file) in wanted.iter().enumerate() {
+            if wanted[..i].iter().any(|before| before.path == file.path) {
+                let path = file.path.display();
+                faults.push(format!("-o {path}: is given twice, and the second result would replace the first; give another path"));
+            }
+        }
+        let files = wanted.iter().filter_map(|file| file.open(faults)).collect();
         Output { stdout, files, progress: !self.quiet && !self.no_progress }
+    }
+}
+
+impl OpenFile {
+    /// Puts `bytes` in the place of what the file held.
+    ///
+    /// # Errors
+    /// As writing does.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "called when a run has a result, which needs the engine")
+    )]
+    pub(crate) fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // A pipe or a device cannot be cut to a length, and holds nothing to be cut off.
+        if self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        self.file.write_all(bytes)
     }
 }
 
@@ -221,16 +247,18 @@ mod tests {
     }
 
     #[test]
-    fn opening_a_file_leaves_what_it_holds_and_a_missing_directory_is_named() {
+    fn a_file_keeps_what_it_holds_until_the_result_and_a_missing_directory_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("old.json");
         std::fs::write(&path, "old").unwrap();
         let mut faults = Vec::new();
         let missing = directory.path().join("missing/new.json");
-        for path in [&path, &missing] {
-            WantedFile { path: path.clone(), format: None }.open(&mut faults);
-        }
+        let mut open = |path: &Path| WantedFile { path: path.to_owned(), format: None }.open(&mut faults);
+        let mut file = open(&path).unwrap();
+        assert!(open(&missing).is_none());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        file.replace(b"n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"n");
         assert_eq!(faults.len(), 1);
         assert!(faults[0].contains("missing/new.json") && faults[0].contains("No such file"), "{faults:?}");
     }

@@ -19,7 +19,10 @@ pub(crate) struct TargetFlags {
     /// Address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9100", value_parser = address)]
     listen: SocketAddr,
-    /// Service time: fixed:1ms, exp:5ms, lognormal:…, bimodal:….
+    /// Service time: exp:5ms (default), fixed:1ms or others.
+    ///
+    /// exp:5ms and fixed:5ms have that mean; lognormal:5ms,cv=2 has a standard deviation of twice its mean;
+    /// bimodal:1ms,100ms,p=1% takes the second time for 1 % of requests.
     #[arg(long, value_name = "LAW", default_value = "exp:5ms", hide_default_value = true)]
     service: ServiceLaw,
     /// Requests served at a time, or inf for all.

@@ -125,6 +125,10 @@ fn an_output_that_cannot_be_opened_is_found_before_the_run_and_nothing_is_left_b
 fn a_format_needs_its_output() {
     assert!(run_refused(&["--rate", "5", "--format", "json"]).contains("-o FILE --format"));
     assert!(run_refused(&["--rate", "5", "-o", "x.csv"]).contains("--format text"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("x.json");
+    let path = path.to_str().expect("UTF-8");
+    assert!(run_refused(&["--rate", "5", "-o", path, "-o", path]).contains("twice"));
 }
 
 #[test]
@@ -175,6 +179,19 @@ fn a_reader_that_has_gone_is_no_error() {
     let mut said = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut said).expect("UTF-8");
     assert_eq!((child.wait().expect("it ends").code(), said.as_str()), (Some(0), ""));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_result_that_cannot_be_written_is_told_by_message_and_exit_code() {
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a device that is always full");
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .arg("man")
+        .stdout(full)
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(5));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output cannot be written"));
 }
 
 /// A program that does not outlive a test that fails.

@@ -47,7 +47,7 @@ impl std::error::Error for Faults {}
 
 /// The longest time any flag takes. It keeps every sum of times of a run far inside the 584 years that
 /// a timestamp holds.
-const LONGEST: Span = Span::from_secs(365 * 86_400);
+pub(crate) const LONGEST: Span = Span::from_secs(365 * 86_400);
 
 /// Collects faults and notes while values are read. A faulty value is replaced by its default, so that
 /// reading goes on; the plan is thrown away in the end when there was a fault.

@@ -7,7 +7,7 @@ use plimsoll_core::rate::{RATE_FORMS, Rate};
 use plimsoll_core::time::{SPAN_FORMS, Span};
 
 use crate::args::RunArgs;
-use crate::fault::Check;
+use crate::fault::{Check, LONGEST};
 
 /// The length of a schedule where neither a duration nor a request count was given.
 pub(crate) const DEFAULT_DURATION: Span = Span::from_secs(30);
@@ -24,8 +24,8 @@ const CLIENTS_AT_MAX: u32 = 64;
 
 /// What a run without a model of load is answered with.
 const THREE_FORMS: &str = "give one of\n  \
-    --rate 500                  open loop: 500 requests/s, however slow the answers are\n  \
-    --clients 64                closed loop: 64 clients, each waiting for its answer\n  \
+    --rate 500                    open loop: 500 requests/s, however slow the answers are\n  \
+    --clients 64                  closed loop: 64 clients, each waiting for its answer\n  \
     --users 1000 --think exp:30s  users with think times (not yet supported)";
 
 /// The model of load and what was said about it.
@@ -79,7 +79,14 @@ pub(crate) fn late(args: &RunArgs, check: &mut Check) -> LatePolicy {
         return LatePolicy::Send;
     }
     match text.strip_prefix("skip:").map(str::parse::<Span>) {
-        Some(Ok(span)) if !span.is_zero() => return LatePolicy::Skip(span),
+        Some(Ok(span)) if !span.is_zero() && span <= LONGEST => return LatePolicy::Skip(span),
+        Some(Ok(span)) if !span.is_zero() => {
+            check.fault(
+                format!("--late {text}"),
+                "is longer than a year, the longest time of a run",
+                "give send",
+            );
+        }
         Some(Ok(_)) => check.fault(
             format!("--late {text}"),
             "would drop every request, since none leaves in the very nanosecond it is due",
@@ -202,7 +209,7 @@ fn stages(text: &str, check: &mut Check) -> Option<RateProfile> {
                     "lower it",
                 );
             }
-            if profile.length() > Span::from_secs(365 * 86_400) {
+            if profile.length() > LONGEST {
                 check.fault(format!("--stages {text}"), "is longer than a year", "give at most 8760h in all");
             }
             Some(profile)

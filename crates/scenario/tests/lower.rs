@@ -402,7 +402,7 @@ fn retries_and_late_requests_are_read() {
     let run = lowered(&RunArgs { retry: some("200ms"), late: some("skip:100ms"), ..args() });
     assert_eq!(run.plan.retry, Some(Retry { after: Span::from_ms(200), copies: 3 }));
     assert_eq!(run.plan.late, LatePolicy::Skip(Span::from_ms(100)));
-    for late in ["skip", "skip:", "skip:5", "drop"] {
+    for late in ["skip", "skip:", "skip:5", "skip:9000h", "drop"] {
         assert!(faults(&RunArgs { late: some(late), ..args() }, 1).contains("--late"), "{late}");
     }
 }
