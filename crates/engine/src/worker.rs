@@ -40,6 +40,15 @@ pub enum Turn {
     Finished,
 }
 
+/// What a worker waits for besides its sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// The next request's due time; [`Timestamp::MAX`] for none.
+    pub due: Timestamp,
+    /// The next timer; [`Timestamp::MAX`] for none.
+    pub timer: Timestamp,
+}
+
 /// The rules by which a worker decides.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -194,6 +203,17 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
     /// # Errors
     /// When the machine cannot wait, which ends the run.
     pub fn turn(&mut self) -> io::Result<Turn> {
+        let Some(wake) = self.begin_turn() else { return Ok(Turn::Finished) };
+        self.system.wait(wake.due, wake.timer)?;
+        self.end_turn();
+        Ok(Turn::Going)
+    }
+
+    /// The part of a turn before its wait: sends what is due and fires timers. Answers what the
+    /// wait is for, or `None` when there is nothing left to do.
+    ///
+    /// Whoever drives several workers in one simulated world calls the two parts himself.
+    pub fn begin_turn(&mut self) -> Option<Wake> {
         let mut due = self.dispatch();
         let now = self.system.now();
         if self.fire_timers(now) {
@@ -201,17 +221,20 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         }
         self.report();
         if self.over && self.head.is_none() && self.live.len() == 0 {
-            return Ok(Turn::Finished);
+            return None;
         }
         if now >= self.drain_end {
             self.cut_off();
-            return Ok(Turn::Finished);
+            return None;
         }
         if !self.again.is_empty() {
             due = now;
         }
-        let timer = self.next_timer(now);
-        self.system.wait(due, timer)?;
+        Some(Wake { due, timer: self.next_timer(now) })
+    }
+
+    /// The part of a turn after its wait: takes up every socket that is ready.
+    pub fn end_turn(&mut self) {
         for _ in 0..self.again.len() {
             let Some(ready) = self.again.pop_front() else { break };
             self.take_ready(ready);
@@ -219,7 +242,6 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         while let Some(ready) = self.system.next_ready() {
             self.take_ready(ready);
         }
-        Ok(Turn::Going)
     }
 
     fn take_ready(&mut self, ready: Ready) {

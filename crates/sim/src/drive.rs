@@ -1,0 +1,173 @@
+//! Drives one or several workers through a whole run in one world.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use plimsoll_core::dispatch::{Action, Dispatcher};
+use plimsoll_core::plan::{Plan, Protocol};
+use plimsoll_core::share::{Share, Times, dispatcher, window_length};
+use plimsoll_core::{Sample, Timestamp};
+use plimsoll_engine::pool::{ConnectionCounts, Pool, PoolLimits, TargetSetup};
+use plimsoll_engine::worker::{Rules, Wake, Worker};
+use plimsoll_stats::{Recorder, RecorderConfig};
+
+use crate::server::Server;
+use crate::world::{SimSystem, Wire, World};
+
+/// So many turns of one worker are more than any run here needs.
+const TURNS_AT_MOST: u64 = 200_000_000;
+
+/// A run to be simulated.
+pub struct Simulation {
+    /// What is run.
+    pub plan: Plan,
+    /// Against what.
+    pub server: Box<dyn Server>,
+    /// Over what.
+    pub wire: Wire,
+    /// The number of addresses the server's name has.
+    pub addresses: usize,
+}
+
+/// A run that was simulated.
+pub struct Run {
+    /// Every request that ended before the drain did, in the order of their ends.
+    pub samples: Vec<Sample>,
+    /// What the workers recorded, put together.
+    pub recorder: Recorder,
+    /// When the last worker had finished.
+    pub finished: Timestamp,
+    /// The world as it was left.
+    pub world: World,
+    /// Connections of all workers.
+    pub connections: ConnectionCounts,
+}
+
+type SimWorker = Worker<SimSystem, Pool<SimSystem>, Tap>;
+
+impl Simulation {
+    /// `plan` against `server` over a perfect wire, one address.
+    pub fn new(plan: Plan, server: impl Server + 'static) -> Self {
+        Self { plan, server: Box::new(server), wire: Wire::default(), addresses: 1 }
+    }
+
+    /// Over this wire.
+    #[must_use]
+    pub fn over(mut self, wire: Wire) -> Self {
+        self.wire = wire;
+        self
+    }
+
+    /// Runs the plan's number of workers to their ends, each closed loop's connections opened
+    /// before the start as the engine does.
+    ///
+    /// # Panics
+    /// When the account is not conserved, or the run does not come to an end.
+    pub fn run(self) -> Run {
+        let world = World::new(self.server, self.wire, self.addresses);
+        let times = Times::of(&self.plan);
+        let config = RecorderConfig {
+            operations: self.plan.operations.len(),
+            start: times.start,
+            window_end: times.end,
+            window_length: window_length(times.end.since_or_zero(times.start)),
+        };
+        let samples = Rc::new(RefCell::new(Vec::new()));
+        let mut workers: Vec<Option<SimWorker>> = (0..self.plan.workers)
+            .map(|number| Some(worker(&self.plan, number, &world, config, times.end, &samples)))
+            .collect();
+        let mut recorder = Recorder::new(config);
+        let mut connections = ConnectionCounts::default();
+        let mut wakes: Vec<Option<Wake>> = vec![None; workers.len()];
+        let mut stirred = vec![true; workers.len()];
+        let mut turns = 0;
+        while workers.iter().any(Option::is_some) {
+            for (number, place) in workers.iter_mut().enumerate() {
+                if !std::mem::take(&mut stirred[number]) {
+                    continue;
+                }
+                let Some(worker) = place else { continue };
+                turns += 1;
+                assert!(turns < TURNS_AT_MOST, "this run does not come to an end");
+                wakes[number] = worker.begin_turn();
+                if wakes[number].is_none() {
+                    let counts = worker.executor().counts();
+                    connections.opened += counts.opened;
+                    connections.peak += counts.peak;
+                    if let Some(worker) = place.take() {
+                        recorder.merge(&worker.into_recorder());
+                    }
+                }
+            }
+            let Some(until) = wakes.iter().flatten().map(|wake| wake.due.min(wake.timer)).min() else {
+                break;
+            };
+            world.advance(until);
+            for (number, worker) in workers.iter_mut().enumerate() {
+                let Some(worker) = worker else { continue };
+                let woken = wakes[number].is_some_and(|wake| wake.due.min(wake.timer) <= world.now());
+                if woken || world.has_ready(number) {
+                    worker.end_turn();
+                    stirred[number] = true;
+                }
+            }
+        }
+        recorder.counts().assert_conserved();
+        let samples = samples.take();
+        Run { samples, recorder, finished: world.now(), world, connections }
+    }
+}
+
+impl Run {
+    /// The samples in the order of their places in the run.
+    pub fn by_seq(&self) -> Vec<Sample> {
+        let mut samples = self.samples.clone();
+        samples.sort_by_key(|sample| sample.seq);
+        samples
+    }
+}
+
+fn worker(
+    plan: &Plan,
+    number: u32,
+    world: &World,
+    config: RecorderConfig,
+    schedule_end: Timestamp,
+    samples: &Rc<RefCell<Vec<Sample>>>,
+) -> SimWorker {
+    assert!(plan.operations.iter().all(|o| matches!(o.protocol, Protocol::Http1 { .. })));
+    let share = Share { number, of: plan.workers };
+    let limits = PoolLimits {
+        connections: share.part(plan.connections) as usize,
+        connect_timeout: plan.connect_timeout,
+        timeout: plan.timeout,
+    };
+    let targets = [TargetSetup { addresses: world.addresses(), tls: None }];
+    let mut recorder = Recorder::new(config);
+    recorder.set_worker(number as usize);
+    let most = plan.max_in_flight.map_or(u64::MAX, |most| share.part(most));
+    let rules = Rules::new(plan, schedule_end, most);
+    let tap = Tap { inner: dispatcher(plan, share), samples: Rc::clone(samples) };
+    Worker::new(world.machine(), Pool::new(plan, &targets, limits), tap, recorder, rules)
+}
+
+/// A dispatcher that keeps every sample it is told of.
+struct Tap {
+    inner: Box<dyn Dispatcher + Send>,
+    samples: Rc<RefCell<Vec<Sample>>>,
+}
+
+impl Dispatcher for Tap {
+    fn poll(&mut self, now: Timestamp) -> Action {
+        self.inner.poll(now)
+    }
+
+    fn on_end(&mut self, sample: &Sample) {
+        self.samples.borrow_mut().push(*sample);
+        self.inner.on_end(sample);
+    }
+
+    fn stop(&mut self, at: Timestamp) {
+        self.inner.stop(at);
+    }
+}

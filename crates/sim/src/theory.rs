@@ -1,0 +1,119 @@
+//! What queueing theory says: sample-path recursions in whole nanoseconds, closed forms, and the
+//! error of a simulated mean by batch means.
+
+use plimsoll_core::{Span, Timestamp};
+
+/// Lindley's recursion (Lindley, The theory of queues with a single server, 1952): the response of
+/// request n at a first-come, first-served server, from arrivals and service times.
+///
+/// W(n+1) = max(0, W(n) + S(n) − T(n)), T(n) being the time from arrival n to n + 1; the response
+/// is W + S.
+pub fn lindley(arrivals: &[Timestamp], services: &[Span]) -> Vec<Span> {
+    let mut wait = 0i128;
+    let mut responses = Vec::with_capacity(arrivals.len());
+    for (n, service) in services.iter().enumerate().take(arrivals.len()) {
+        let service = i128::from(service.as_ns());
+        responses.push(Span::from_ns((wait + service) as u64));
+        if let Some(next) = arrivals.get(n + 1) {
+            let gap = i128::from(next.as_ns()) - i128::from(arrivals[n].as_ns());
+            wait = (wait + service - gap).max(0);
+        }
+    }
+    responses
+}
+
+/// The recursion of Kiefer and Wolfowitz (On the theory of queues with many servers, 1955) for `c`
+/// servers: the vector of the servers' remaining work, sorted, loses the gap between arrivals and
+/// gains the service time in its least element.
+pub fn kiefer_wolfowitz(arrivals: &[Timestamp], services: &[Span], c: usize) -> Vec<Span> {
+    let mut work = vec![0i128; c];
+    let mut responses = Vec::with_capacity(arrivals.len());
+    for (n, service) in services.iter().enumerate().take(arrivals.len()) {
+        let service = i128::from(service.as_ns());
+        responses.push(Span::from_ns((work[0] + service) as u64));
+        work[0] += service;
+        if let Some(next) = arrivals.get(n + 1) {
+            let gap = i128::from(next.as_ns()) - i128::from(arrivals[n].as_ns());
+            work.iter_mut().for_each(|left| *left = (*left - gap).max(0));
+        }
+        work.sort_unstable();
+    }
+    responses
+}
+
+/// M/M/1: the mean response 1/(μ − λ), in seconds.
+pub fn mm1_mean(lambda: f64, mu: f64) -> f64 {
+    1.0 / (mu - lambda)
+}
+
+/// M/M/1: the q-quantile of the response, which is exponential with rate μ − λ.
+pub fn mm1_quantile(lambda: f64, mu: f64, q: f64) -> f64 {
+    -(1.0 - q).ln() / (mu - lambda)
+}
+
+/// M/D/1: the mean response, a wait of ρ/(2μ(1 − ρ)) (Pollaczek–Khinchine) and the service 1/μ.
+pub fn md1_mean(lambda: f64, mu: f64) -> f64 {
+    let rho = lambda / mu;
+    rho / (2.0 * mu * (1.0 - rho)) + 1.0 / mu
+}
+
+/// M/M/c: the mean response, the wait by Erlang's C formula and the service 1/μ.
+pub fn mmc_mean(lambda: f64, mu: f64, c: usize) -> f64 {
+    let load = lambda / mu;
+    let servers = c as f64;
+    // Erlang B by its stable recursion B(k) = aB(k−1) / (k + aB(k−1)), then C from B.
+    let b = (1..=c).fold(1.0, |b, k| load * b / (k as f64 + load * b));
+    let wait_probability = b / (1.0 - load / servers * (1.0 - b));
+    wait_probability / (servers * mu - lambda) + 1.0 / mu
+}
+
+/// Mean and standard error of a statistic over `batches` equal consecutive parts of `values`; with
+/// parts much longer than the queue's memory their statistics are nearly independent.
+pub fn batch_means(values: &[f64], batches: usize, statistic: impl Fn(&mut [f64]) -> f64) -> (f64, f64) {
+    let length = values.len() / batches;
+    let parts: Vec<f64> =
+        values.chunks_exact(length).take(batches).map(|part| statistic(&mut part.to_vec())).collect();
+    let mean = parts.iter().sum::<f64>() / parts.len() as f64;
+    let variance = parts.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (parts.len() - 1) as f64;
+    (mean, (variance / parts.len() as f64).sqrt())
+}
+
+/// The mean of a part, for [`batch_means`].
+pub fn mean(part: &mut [f64]) -> f64 {
+    part.iter().sum::<f64>() / part.len() as f64
+}
+
+/// The nearest-rank q-quantile of a part, for [`batch_means`].
+pub fn quantile(q: f64) -> impl Fn(&mut [f64]) -> f64 {
+    move |part| {
+        part.sort_unstable_by(f64::total_cmp);
+        part[((q * part.len() as f64).ceil() as usize).max(1) - 1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_forms_agree_where_they_must() {
+        // One server: Erlang C is ρ and M/M/c is M/M/1. Two servers at a = 1: C = 1/3 (tables).
+        assert!((mmc_mean(70.0, 100.0, 1) - mm1_mean(70.0, 100.0)).abs() < 1e-12);
+        assert!((mmc_mean(1.0, 1.0, 2) - (1.0 / 3.0 + 1.0)).abs() < 1e-12);
+        // M/D/1 waits half as long as M/M/1.
+        let wait = |response: f64| response - 0.01;
+        assert!((wait(md1_mean(70.0, 100.0)) * 2.0 - wait(mm1_mean(70.0, 100.0))).abs() < 1e-12);
+        assert!((mm1_quantile(50.0, 100.0, 0.5) - 2f64.ln() / 50.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_server_of_kiefer_and_wolfowitz_is_lindleys() {
+        let arrivals: Vec<Timestamp> = [0, 3, 4, 20, 21].map(Timestamp::from_ns).to_vec();
+        let services: Vec<Span> = [5, 5, 1, 2, 9].map(Span::from_ns).to_vec();
+        let responses = lindley(&arrivals, &services);
+        assert_eq!(responses, [5, 7, 7, 2, 10].map(Span::from_ns));
+        assert_eq!(kiefer_wolfowitz(&arrivals, &services, 1), responses);
+        // Two servers: the third request waits for the first to end at 5.
+        assert_eq!(kiefer_wolfowitz(&arrivals, &services, 2), [5, 5, 2, 2, 9].map(Span::from_ns));
+    }
+}
