@@ -88,14 +88,16 @@ impl Descriptors {
     pub(crate) fn of(machine: &Machine, check: &mut Check) -> Self {
         let limit = machine.descriptor_limit;
         let connections = limit.saturating_sub(DESCRIPTORS_KEPT);
-        if connections == 0 {
-            check.fault(
-                format!("descriptor limit {limit}"),
-                format!("leaves no connection beside the {DESCRIPTORS_KEPT} that this program needs itself"),
-                format!("raise it: ulimit -n {}", DEFAULT_CONNECTIONS + DESCRIPTORS_KEPT),
-            );
+        if connections > 0 {
+            return Self { limit, connections };
         }
-        Self { limit, connections: connections.max(1) }
+        check.fault(
+            format!("descriptor limit {limit}"),
+            format!("leaves no connection beside the {DESCRIPTORS_KEPT} that this program needs itself"),
+            format!("raise it: ulimit -n {}", DEFAULT_CONNECTIONS + DESCRIPTORS_KEPT),
+        );
+        // That has been said; every count of connections would only say it again.
+        Self { limit, connections: u64::MAX }
     }
 
     fn too_few(self) -> String {

@@ -315,6 +315,19 @@ fn unescape(text: &str) -> Result<Vec<u8>, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whatever_is_given_it_is_refused_or_its_target_is_what_was_given(text in "(http://)?[a1:@/?#%\\[\\]. ä\\PC]{0,20}") {
+            let shown = shown(&text);
+            prop_assert!(shown.len() <= text.len() + "…".len());
+            if let Ok(url) = Url::parse(&text) {
+                let given = text.split('#').next().unwrap_or_default();
+                prop_assert!(given.ends_with(&url.target) || given.ends_with(&url.target[1..]));
+            }
+        }
+    }
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap_or_else(|refusal| panic!("{text}: {refusal:?}"))

@@ -363,7 +363,9 @@ fn connections_never_exceed_what_descriptors_allow_and_both_figures_are_named() 
     assert_eq!(lowered(&closed("1000")).plan.connections, 1_000);
     assert_eq!(lowered(&RunArgs { retry: some("1s"), ..closed("333") }).plan.connections, 999);
     assert!(faults(&RunArgs { connections: some("0"), ..args() }, 1).contains("least value, 1"));
-    let tiny = lower(&args(), &Machine { cpus: 1, descriptor_limit: 64 }).expect_err("no descriptor left");
+    let tiny =
+        lower(&closed("5"), &Machine { cpus: 1, descriptor_limit: 64 }).expect_err("no descriptor left");
+    assert_eq!(tiny.0.len(), 1, "{tiny}");
     assert!(tiny.to_string().contains("descriptor limit 64"), "{tiny}");
     // Sharing is allowed, and said.
     let shared = lowered(&RunArgs { connections: some("2"), ..closed("8") });
