@@ -197,9 +197,10 @@ struct ConnectionFlags {
     /// It is sent in the handshake, and the certificate is checked against it.
     #[arg(long, value_name = "NAME")]
     sni: Option<String>,
-    /// Use these addresses: HOST:PORT:ADDRESS[,ADDRESS].
+    /// Use this address: HOST:PORT:ADDRESS.
     ///
-    /// In place of what name resolution says. * stands for any host. May be given again.
+    /// In place of what name resolution says; several addresses are parted by commas. * stands for any host.
+    /// May be given again.
     #[arg(long, value_name = "ENTRY")]
     resolve: Vec<String>,
     /// Connect elsewhere: HOST1:PORT1:HOST2:PORT2.
