@@ -6,6 +6,7 @@
 //! renamed or goes, so that old files keep loading. The schema in `docs/schema` is made from here.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -528,13 +529,51 @@ impl RunV1 {
     /// Reads what [`RunV1::to_json`] wrote, in this or an earlier version.
     ///
     /// # Errors
-    /// When the text is not JSON, or not of this format.
-    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
+    /// When the text is not JSON, is of another format, or lacks what the format demands.
+    pub fn from_json(text: &str) -> Result<Self, LoadError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+        }
+        let head: Head = serde_json::from_str(text).map_err(LoadError::Json)?;
+        if head.format != FORMAT {
+            return Err(LoadError::Format(head.format));
+        }
+        serde_json::from_str(text).map_err(LoadError::Json)
     }
 
     /// The JSON Schema of the format.
     pub fn schema() -> serde_json::Value {
         schemars::schema_for!(RunV1).into()
+    }
+}
+
+/// A result that cannot be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// It is not JSON, or lacks a field; the place is in it.
+    Json(serde_json::Error),
+    /// It is of this format instead.
+    Format(String),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(_) => write!(f, "not a result in the format {FORMAT}"),
+            Self::Format(format) => {
+                write!(f, "a file of the format '{format}'; this version reads {FORMAT}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LoadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Json(error) => Some(error),
+            Self::Format(_) => None,
+        }
     }
 }

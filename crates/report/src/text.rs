@@ -94,16 +94,14 @@ fn load_model(plan: &Plan) -> String {
 fn what_happened(run: &RunV1) -> String {
     let counts = &run.counts;
     let interrupted = if run.interrupted { "Interrupted. " } else { "" };
-    let rate = match run.rates.achieved_per_s {
-        Some(rate) if counts.answered > 0 => format!("{} answered/s", number(rate)),
-        _ => "nothing was answered".to_owned(),
-    };
-    format!(
-        "{interrupted}{} of {} requests answered; {rate} over {}",
-        count(counts.answered),
-        count(counts.due),
-        span(run.rates.window_ns as f64),
-    )
+    let answered = format!("{} of {} requests answered", count(counts.answered), count(counts.due));
+    let window = span(run.rates.window_ns as f64);
+    match run.rates.achieved_per_s {
+        Some(rate) if counts.answered > 0 => {
+            format!("{interrupted}{answered}, {} answered/s over {window}", number(rate))
+        }
+        _ => format!("{interrupted}{answered} in {window}"),
+    }
 }
 
 /// How the requests ended, what is zero left out.
@@ -150,6 +148,14 @@ fn latency(run: &RunV1, out: &mut String) {
     row("read lag", &run.read_lag_ns);
     row("connect", &run.connect_ns);
 
+    // A mark must not push its number out of line.
+    for at in 0..columns.len() {
+        if table.iter().any(|(_, cells)| cells[at].ends_with(TOO_FEW)) {
+            let unmarked =
+                table.iter_mut().map(|(_, cells)| &mut cells[at]).filter(|cell| !cell.ends_with(TOO_FEW));
+            unmarked.for_each(|cell| cell.push(' '));
+        }
+    }
     let label_width = table.iter().map(|(label, _)| width(label)).max().unwrap_or_default();
     let widths: Vec<usize> = (0..columns.len())
         .map(|at| table.iter().map(|(_, cells)| width(&cells[at])).max().unwrap_or_default())
@@ -201,9 +207,11 @@ fn cells(distribution: &Distribution, names: &[String], notes: &mut Notes) -> Ve
 fn load(run: &RunV1, out: &mut String) {
     let rate = |rate: Option<f64>| rate.map_or(ABSENT.to_owned(), |rate| format!("{}/s", number(rate)));
     let rates = &run.rates;
+    let in_window =
+        run.windows.first().map_or(String::new(), |w| format!(" (in {})", given_span(w.length_ns)));
     let _ = writeln!(
         out,
-        "rates        intended {} · offered {} · achieved {} · goodput {} · peak sent {}",
+        "rates        intended {} · offered {} · achieved {} · goodput {} · peak sent {}{in_window}",
         rate(rates.intended_per_s),
         rate(rates.offered_per_s),
         rate(rates.achieved_per_s),
@@ -234,7 +242,7 @@ fn load(run: &RunV1, out: &mut String) {
     let level = |value: Option<f64>| value.map_or(ABSENT.to_owned(), number);
     let _ = writeln!(
         out,
-        "in flight    mean {} · max {} · due and not ended: mean {}",
+        "in flight    mean {} · max {} · outstanding (due and not ended) mean {}",
         level(run.in_flight.mean),
         level(run.in_flight.max),
         level(run.outstanding.mean),

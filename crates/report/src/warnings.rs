@@ -66,10 +66,11 @@ pub(crate) fn of(run: &RunV1, notes: &[String]) -> Vec<Warning> {
         (Some(offered), Some(intended)) if intended > 0.0 => Some(offered / intended),
         _ => None,
     };
-    if let (Model::Open, Some(ratio)) = (run.plan.model, offered_ratio.filter(|r| *r < OFFERED_MIN_RATIO)) {
+    let offered_ratio = offered_ratio.filter(|ratio| *ratio < OFFERED_MIN_RATIO && counts.answered > 0);
+    if let (Model::Open, Some(ratio)) = (run.plan.model, offered_ratio) {
         warn(
             "rate",
-            format!("only {} of the requests left in time to make the rate", percent(ratio)),
+            format!("only {} of the intended load was sent in time", percent(ratio)),
             "the load was lower than the one asked for",
             "lower the rate, allow more connections or use more workers; see blocked and schedule lag",
         );

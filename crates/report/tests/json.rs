@@ -40,6 +40,22 @@ fn results_hold_to_the_published_schema_and_load_again() {
     assert!(!validator.is_valid(&broken));
 }
 
+/// Written by the first version of the format. It is never written anew: files like it are out there.
+#[test]
+fn files_of_the_first_version_keep_loading() {
+    let run = RunV1::from_json(include_str!("files/first.json")).unwrap();
+    assert_eq!((run.counts.due, run.plan.percentiles.len()), (2, 3));
+    assert_eq!(run.response_ns.unwrap().percentiles["p99_999"], 1_000_000);
+}
+
+#[test]
+fn what_is_not_a_result_is_refused_with_the_format_that_is_read() {
+    for text in ["", "{}", "[1]", r#"{"format":"plimsoll-run/2"}"#, r#"{"format":"plimsoll-run/1"}"#] {
+        let error = RunV1::from_json(text).unwrap_err();
+        assert!(error.to_string().contains("plimsoll-run/1"), "{error}");
+    }
+}
+
 #[test]
 fn out_04_empty_windows_are_there_and_follow_each_other() {
     use plimsoll_core::{Outcome, Span};

@@ -86,6 +86,7 @@ fn pct_05_every_sample_is_counted_beyond_the_ceiling() {
     assert_eq!(values.max(), Some(day));
     values.record(Span::MAX);
     assert_eq!((values.count(), values.quantile(1.0)), (101, Some(u64::MAX)));
+    assert!(!values.encode().is_empty());
 }
 
 #[test]

@@ -5,17 +5,18 @@ use plimsoll_core::value::Key;
 use plimsoll_core::{Outcome, Phase, Sample, Span, Timestamp};
 use plimsoll_stats::{Recorder, RecorderConfig};
 
-fn answered(due: Span, response: Span) -> Sample {
+fn answered(due: Span, lag: Span, service: Span) -> Sample {
     let due = Timestamp::ZERO + due;
-    let end = due + response;
+    let ready = due + lag;
+    let end = ready + service;
     Sample {
         seq: 0,
         key: Key::Seq(0),
         operation: 0,
         phase: Phase::Measure,
         due,
-        ready: due,
-        sent: Some(due),
+        ready,
+        sent: Some(ready),
         first_byte: Some(end),
         end,
         read: Some(end),
@@ -46,7 +47,9 @@ fn mem_01_recording_does_not_grow_with_the_number_of_requests() {
     for second in 0..60u64 {
         for i in 0..83_334u64 {
             let due = Span::from_ns(second * 1_000_000_000 + i * 12_000);
-            worker.record(&answered(due, Span::from_us(100 + i % 3_000)));
+            // The lag spreads over ten octaves, the response over five.
+            let lag = Span::from_ns(1 << (10 + i % 10));
+            worker.record(&answered(due, lag, Span::from_us(100 + i % 3_000)));
         }
         run.merge(&worker);
         worker.clear();

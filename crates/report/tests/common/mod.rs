@@ -138,7 +138,6 @@ pub(crate) fn record(recorder: &mut Recorder, sample: Sample) {
     if sample.sent.is_some() {
         recorder.on_attempt(sample.phase, sample.operation);
         recorder.on_bytes(57, if sample.status.is_some() { 238 } else { 0 });
-        recorder.on_in_flight(1);
     }
     recorder.record(&sample);
 }
@@ -152,6 +151,7 @@ pub(crate) fn healthy() -> RunV1 {
     let window = Span::from_secs(10);
     let plan = open_plan(1_000, window);
     let mut recorder = recorder(&plan, window);
+    recorder.on_in_flight(3);
     (0..12).for_each(|i| recorder.on_connect(Span::from_us(120 + i)));
     for i in 0..10_000 {
         let noise = i * 7_919 % 1_000;
@@ -187,6 +187,7 @@ pub(crate) fn silent() -> RunV1 {
     let window = Span::from_secs(3);
     let plan = closed_plan(4, window);
     let mut recorder = recorder(&plan, window);
+    recorder.on_in_flight(4);
     for i in 0..24 {
         let due = Span::from_ms(500 * (i / 4));
         record(&mut recorder, sample(due, Span::ZERO, Span::from_ms(500), Outcome::TimedOut));
@@ -206,6 +207,7 @@ pub(crate) fn overloaded() -> RunV1 {
     let mut recorder = recorder(&plan, window);
     recorder.on_failure_text(Failure::Status(503), "503 Service Unavailable");
     recorder.on_surplus(17);
+    recorder.on_in_flight(942);
     let warmup = Sample { phase: Phase::Warmup, ..sample(Span::ZERO, Span::ZERO, Span::ZERO, Outcome::Ok) };
     record(&mut recorder, warmup);
     for i in 0..10_000u64 {
@@ -247,6 +249,7 @@ pub(crate) fn short() -> RunV1 {
     let window = Span::from_ms(50);
     let plan = open_plan(40, window);
     let mut recorder = recorder(&plan, window);
+    recorder.on_in_flight(1);
     for i in 0..2 {
         record(&mut recorder, sample(Span::from_ms(25 * i), Span::ZERO, Span::from_ms(1), Outcome::Ok));
     }
