@@ -1,7 +1,7 @@
 //! One line that says how a run is going, made from two cumulative states.
 
 use plimsoll_core::Span;
-use plimsoll_stats::Recorder;
+use plimsoll_stats::{Histogram, Recorder};
 
 use crate::format::{count, number, span};
 
@@ -27,7 +27,11 @@ impl Progress {
     pub fn new(recorder: &Recorder, elapsed: Span, outstanding: Option<u64>) -> Self {
         let mut counts = recorder.counts();
         counts.merge(recorder.warmup());
-        let response = recorder.total().response();
+        let mut response = Histogram::new();
+        for operation in recorder.operations() {
+            response.merge(&operation.response_ok);
+            response.merge(&operation.censored);
+        }
         Self {
             elapsed,
             answered: counts.answered,

@@ -74,7 +74,8 @@ fn load_model(plan: &Plan) -> String {
                 }
                 (None, None) => ABSENT.to_owned(),
             };
-            format!("open loop, {rate} {}", plan.arrivals.as_deref().unwrap_or_default())
+            let arrivals = plan.arrivals.as_deref().map_or(String::new(), |law| format!(" {law}"));
+            format!("open loop, {rate}{arrivals}")
         }
         Model::Closed => {
             let clients = plan.clients.unwrap_or_default();

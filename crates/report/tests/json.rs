@@ -36,8 +36,12 @@ fn results_hold_to_the_published_schema_and_load_again() {
         assert!(errors.is_empty(), "{name}: {errors:?}");
         assert_eq!(RunV1::from_json(&text).unwrap(), run, "{name}");
     }
-    let broken: Value = serde_json::json!({"format": "plimsoll-run/1", "elapsed_ns": -1});
-    assert!(!validator.is_valid(&broken));
+    let healthy = serde_json::to_value(common::healthy()).unwrap();
+    for (key, wrong) in [("format", "other/1".into()), ("elapsed_ns", (-1).into()), ("plan", Value::Null)] {
+        let mut broken = healthy.clone();
+        broken[key] = wrong;
+        assert!(!validator.is_valid(&broken), "{key}");
+    }
 }
 
 /// Written by the first version of the format. It is never written anew: files like it are out there.

@@ -31,6 +31,28 @@ fn a_healthy_run_takes_few_lines() {
 }
 
 #[test]
+fn the_first_line_tells_the_load_in_every_form() {
+    use plimsoll_report::model::{Model, Retry, Stage};
+    let first_line = |run: &RunV1| text::render(run).lines().next().unwrap_or_default().to_owned();
+    let mut run = common::healthy();
+    run.plan.rate_per_s = None;
+    run.plan.stages = Some(vec![
+        Stage { from_per_s: 100.0, to_per_s: 100.0, length_ns: Some(30_000_000_000) },
+        Stage { from_per_s: 100.0, to_per_s: 2_500.0, length_ns: Some(1_500_000_000) },
+    ]);
+    let line = first_line(&run);
+    assert!(line.contains("open loop, 100/s for 30 s, 100 to 2,500/s for 1.5 s even · timeout"), "{line}");
+
+    run.plan.model = Model::Closed;
+    (run.plan.clients, run.plan.requests, run.plan.duration_ns) = (Some(1), Some(20_000), None);
+    (run.plan.timeout_ns, run.plan.workers) = (None, 2);
+    run.plan.retry = Some(Retry { after_ns: 100_000_000, copies: 3 });
+    let line = first_line(&run);
+    let end = "closed loop, 1 client, 20,000 requests · no timeout · copies up to 3 after 100 ms · seed 1 · 2 workers";
+    assert!(line.ends_with(end), "{line}");
+}
+
+#[test]
 fn out_02_a_refused_connection_is_no_rate_and_no_latency() {
     let run = common::refused();
     assert_eq!((run.rates.achieved_per_s, run.rates.goodput_per_s), (Some(0.0), Some(0.0)));

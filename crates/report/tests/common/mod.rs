@@ -55,7 +55,12 @@ pub(crate) fn open_plan(rate: u64, length: Span) -> Plan {
         seed: 1,
         targets: vec![Target {
             name: "http://127.0.0.1:8080".to_owned(),
-            endpoint: Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 8080, family: Family::Any },
+            endpoint: Endpoint::Tcp {
+                host: "127.0.0.1".to_owned(),
+                port: 8080,
+                family: Family::Any,
+                addresses: Vec::new(),
+            },
             tls: None,
         }],
         operations: vec![operation("")],
