@@ -1,21 +1,28 @@
 //! The one place where a checked run meets the engine and its result meets the outputs.
 
+use std::io::IsTerminal;
+
+use plimsoll_core::Span;
+use plimsoll_core::plan::Load;
+use plimsoll_core::profile::ENDLESS;
+use plimsoll_report::model::ObjectiveStatus;
+use plimsoll_report::{RunV1, text};
 use plimsoll_scenario::Lowered;
 use plimsoll_stats::slo::Objective;
 
-use crate::Refusal;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::live::{Interrupts, Live};
+use crate::output::{Format, Output};
+use crate::{Refusal, console};
 
 /// A run that is ready to go: everything was read, checked and opened.
 #[derive(Debug)]
-#[expect(dead_code, reason = "read when the run is carried out, which needs the engine")]
 pub(crate) struct Job {
     /// The run.
     pub(crate) lowered: Lowered,
     /// What it is held against.
     pub(crate) objectives: Vec<Objective>,
-    /// An invalid measurement is an error.
+    /// A measurement that is not valid is an error.
     pub(crate) strict: bool,
     /// Where its result goes.
     pub(crate) output: Output,
@@ -26,6 +33,78 @@ pub(crate) struct Job {
 /// # Errors
 /// When it cannot take place; nothing has been sent then.
 pub(crate) fn execute(job: Job) -> Result<Exit, Refusal> {
-    let Job { lowered: _, objectives: _, strict: _, output: _ } = job;
-    Err("run: the engine is not linked into this build".into())
+    let Job { lowered: Lowered { plan, quantiles, rate_max, .. }, objectives, strict, mut output } = job;
+    let interrupts = Interrupts::listen()?;
+    let shown = output.progress && std::io::stderr().is_terminal();
+    let mut live = Live::new(&interrupts, shown.then(|| schedule_length(&plan.load, plan.warmup)));
+    let mut outcome = plimsoll_engine::run(&plan, &mut live)?;
+    live.clear();
+    if rate_max {
+        outcome.facts.notes.push(RATE_MAX.to_owned());
+    }
+    let run = RunV1::new(&plan, &outcome.facts, &outcome.snapshot.recorder, &quantiles, &objectives);
+    let written = output.write(&run);
+    let verdicts = [interrupts.exit(), Some(written), Some(measured(&run)), Some(gates(&run, strict))];
+    Ok(verdicts.into_iter().flatten().min().unwrap_or(Exit::Measured))
+}
+
+/// What a reader must know of `--rate max`.
+const RATE_MAX: &str = "--rate max was run as a closed loop: every client waits for its answer, so response times \
+     are those of a server that is never asked for more than it can do";
+
+/// The length of the whole schedule, where it is known.
+fn schedule_length(load: &Load, warmup: Span) -> Option<Span> {
+    let measured = match load {
+        Load::Open { profile, requests, .. } => {
+            // A count ends the schedule before its profile does, about when its mean says.
+            let share = requests.map_or(1.0, |n| (n as f64 / profile.mean_count()).min(1.0));
+            Some(Span::from_ns((profile.length().as_ns() as f64 * share) as u64))
+                .filter(|length| *length < ENDLESS)
+        }
+        Load::Closed { duration, .. } => *duration,
+    };
+    measured.map(|length| length.saturating_add(warmup))
+}
+
+fn measured(run: &RunV1) -> Exit {
+    if run.counts.answered == 0 { Exit::NothingMeasured } else { Exit::Measured }
+}
+
+/// `--strict` asks for a measurement without reservation: one that its own warnings do not touch.
+fn gates(run: &RunV1, strict: bool) -> Exit {
+    let objective = |status: ObjectiveStatus| match status {
+        ObjectiveStatus::Pass => Exit::Measured,
+        ObjectiveStatus::Fail => Exit::GateFailed,
+        ObjectiveStatus::Inconclusive => Exit::GateUndecided,
+    };
+    let reserved = if strict && !run.warnings.is_empty() { Exit::Invalid } else { Exit::Measured };
+    run.objectives.iter().map(|o| objective(o.status)).min().unwrap_or(Exit::Measured).min(reserved)
+}
+
+impl Output {
+    /// Writes the result everywhere it is wanted. What cannot be written to its file goes to standard
+    /// output, so that nothing measured is lost.
+    fn write(&mut self, run: &RunV1) -> Exit {
+        let mut exit = Exit::Measured;
+        for file in &mut self.files {
+            if let Err(error) = file.replace(&render(run, file.format)) {
+                console::error(&format!(
+                    "-o {}: cannot be written: {error}; the result follows on standard output",
+                    file.path.display()
+                ));
+                exit = exit.min(Exit::OutputLost).min(console::last_result(&render(run, file.format)));
+            }
+        }
+        if let Some(format) = self.stdout {
+            exit = exit.min(console::last_result(&render(run, format)));
+        }
+        exit
+    }
+}
+
+fn render(run: &RunV1, format: Format) -> Vec<u8> {
+    match format {
+        Format::Text => text::render(run).into_bytes(),
+        Format::Json => run.to_json().into_bytes(),
+    }
 }

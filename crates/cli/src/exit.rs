@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 /// How the command ended. In the order of precedence: where several apply, the least one is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(not(test), expect(dead_code, reason = "most are told of runs, which need the engine"))]
 pub(crate) enum Exit {
     /// SIGINT came; what was measured until then is in the report, marked so.
     Interrupted,

@@ -10,6 +10,7 @@ mod console;
 mod demo;
 mod execute;
 mod exit;
+mod live;
 mod machine;
 mod man;
 mod output;

@@ -39,7 +39,6 @@ pub(crate) enum Format {
 
 /// Outputs, open.
 #[derive(Debug)]
-#[expect(dead_code, reason = "read when a run has a result, which needs the engine")]
 pub(crate) struct Output {
     /// What goes to standard output; `None` for nothing.
     pub(crate) stdout: Option<Format>,
@@ -51,7 +50,6 @@ pub(crate) struct Output {
 
 /// A file that can be written to. What it held before is still there: only the result takes its place.
 #[derive(Debug)]
-#[expect(dead_code, reason = "read when a run has a result, which needs the engine")]
 pub(crate) struct OpenFile {
     /// Its path, for messages.
     pub(crate) path: PathBuf,
@@ -86,10 +84,6 @@ impl OpenFile {
     ///
     /// # Errors
     /// As writing does.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "called when a run has a result, which needs the engine")
-    )]
     pub(crate) fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
         // A pipe or a device cannot be cut to a length, and holds nothing to be cut off.
         if self.file.metadata()?.is_file() {

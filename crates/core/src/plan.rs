@@ -1,5 +1,6 @@
 //! The checked description of a run. What builds it has checked it; nothing checks it again.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use crate::arrival::ArrivalLaw;
@@ -117,6 +118,9 @@ pub enum Endpoint {
         port: u16,
         /// The kind of addresses wanted.
         family: Family,
+        /// Addresses that stand in for what the machine would say of the host, in the order to be
+        /// tried; empty for asking the machine.
+        addresses: Vec<IpAddr>,
     },
     /// A socket in the file system.
     Unix(PathBuf),

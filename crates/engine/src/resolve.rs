@@ -43,22 +43,23 @@ impl std::fmt::Display for ResolveError {
 
 impl std::error::Error for ResolveError {}
 
-/// All addresses of an endpoint, in the resolver's order, each once.
+/// All addresses of an endpoint, each once: those the plan gives, else the machine's, in its order.
 ///
 /// # Errors
 /// When there is none.
 pub fn resolve(endpoint: &Endpoint) -> Result<Vec<Address>, ResolveError> {
-    let (host, port, family) = match endpoint {
+    let (host, port, family, given) = match endpoint {
         Endpoint::Unix(path) => return Ok(vec![Address::Unix(path.clone())]),
-        Endpoint::Tcp { host, port, family } => (host, *port, *family),
+        Endpoint::Tcp { host, port, family, addresses } => (host, *port, *family, addresses),
     };
-    let found = (host.as_str(), port)
-        .to_socket_addrs()
-        .map_err(|source| ResolveError::Lookup { host: host.clone(), source })?;
-    let mut addresses: Vec<SocketAddr> = Vec::new();
-    for address in found {
-        if !addresses.contains(&address) {
-            addresses.push(address);
+    let mut addresses: Vec<SocketAddr> = given.iter().map(|address| (*address, port).into()).collect();
+    if addresses.is_empty() {
+        let found = (host.as_str(), port).to_socket_addrs();
+        let found = found.map_err(|source| ResolveError::Lookup { host: host.clone(), source })?;
+        for address in found {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
         }
     }
     let (keep, flag): (fn(&SocketAddr) -> bool, _) = match family {
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     fn tcp(host: &str, family: Family) -> Result<Vec<Address>, ResolveError> {
-        resolve(&Endpoint::Tcp { host: host.into(), port: 80, family })
+        resolve(&Endpoint::Tcp { host: host.into(), port: 80, family, addresses: Vec::new() })
     }
 
     #[test]

@@ -20,4 +20,3 @@ mod way;
 pub use args::{Machine, RunArgs};
 pub use fault::{Fault, Faults};
 pub use lower::{Lowered, lower};
-pub use way::Resolve;

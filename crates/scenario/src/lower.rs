@@ -6,7 +6,6 @@ use crate::args::{Machine, RunArgs};
 use crate::fault::{Check, Faults};
 use crate::load::Model;
 use crate::url::Url;
-use crate::way::Resolve;
 use crate::{limits, load, request, url, variables, way};
 
 /// A run that can be carried out, and what else was asked of it.
@@ -18,8 +17,6 @@ pub struct Lowered {
     pub quantiles: Vec<f64>,
     /// The closed loop was asked for as `--rate max`; reports say so.
     pub rate_max: bool,
-    /// What stands in for name resolution.
-    pub resolve: Vec<Resolve>,
     /// What the user should know before the run, though nothing is wrong; one sentence each.
     pub notes: Vec<String>,
 }
@@ -48,10 +45,10 @@ pub fn lower(args: &RunArgs, machine: &Machine) -> Result<Lowered, Faults> {
             check.fault(format!("'{}'", url::shown(&args.target)), refusal.reason, refusal.remedy)
         })
         .ok();
-    let way = url.as_ref().map(|url| way::target(args, url, &mut check));
+    let target = url.as_ref().map(|url| way::target(args, url, &mut check));
     let operation = request::operation(args, url.as_ref(), &variables, &mut check);
-    match (way, operation) {
-        (Some((target, resolve)), Some(operation)) if check.faults.is_empty() => {
+    match (target, operation) {
+        (Some(target), Some(operation)) if check.faults.is_empty() => {
             let plan = Plan {
                 load,
                 warmup: times.warmup,
@@ -69,7 +66,7 @@ pub fn lower(args: &RunArgs, machine: &Machine) -> Result<Lowered, Faults> {
                 operations: vec![operation],
                 variables,
             };
-            Ok(Lowered { plan, quantiles, rate_max, resolve, notes: check.notes })
+            Ok(Lowered { plan, quantiles, rate_max, notes: check.notes })
         }
         _ => Err(Faults(check.faults)),
     }

@@ -9,25 +9,14 @@ use crate::args::RunArgs;
 use crate::fault::Check;
 use crate::url::{Host, HostKind, Refusal, Scheme, Url, parse_port};
 
-/// Addresses that stand in for what a resolver would say of a host and port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolve {
-    /// The host as it stands in the plan's endpoint.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-    /// The addresses, in the order to be tried; at least one.
-    pub addresses: Vec<IpAddr>,
-}
-
 /// The longest path of a Unix socket: `sun_path` holds 108 bytes on Linux, the last one zero.
 const SOCKET_PATH_BYTES: usize = 107;
 
 /// Reads where connections to `url` go.
-pub(crate) fn target(args: &RunArgs, url: &Url, check: &mut Check) -> (Target, Vec<Resolve>) {
+pub(crate) fn target(args: &RunArgs, url: &Url, check: &mut Check) -> Target {
     let family = family(args, check);
     let (host, port) = connect_to(args, url, check);
-    let resolve = resolve(args, &host, port, check);
+    let addresses = resolve(args, &host, port, check);
     let fits = match host.kind {
         HostKind::Name => true,
         HostKind::V4 => family != Family::V6,
@@ -43,9 +32,9 @@ pub(crate) fn target(args: &RunArgs, url: &Url, check: &mut Check) -> (Target, V
     }
     let endpoint = match &args.unix_socket {
         Some(path) => unix_socket(args, path, check),
-        None => Endpoint::Tcp { host: host.to_resolve(), port, family },
+        None => Endpoint::Tcp { host: host.to_resolve(), port, family, addresses },
     };
-    (Target { name: url.origin(), endpoint, tls: tls(args, url, check) }, resolve)
+    Target { name: url.origin(), endpoint, tls: tls(args, url, check) }
 }
 
 fn family(args: &RunArgs, check: &mut Check) -> Family {
@@ -145,14 +134,15 @@ impl ConnectTo {
     }
 }
 
-fn resolve(args: &RunArgs, host: &Host, port: u16, check: &mut Check) -> Vec<Resolve> {
+/// The addresses that `--resolve` gives the host and port that are connected to.
+fn resolve(args: &RunArgs, host: &Host, port: u16, check: &mut Check) -> Vec<IpAddr> {
     let mut all = Vec::new();
     for text in &args.resolve {
         let value = format!("--resolve {text}");
         match parse_resolve(text) {
             Ok((for_host, for_port, addresses)) => {
                 if for_port == port && for_host.is_none_or(|for_host| same_host(&for_host, host)) {
-                    all.push(Resolve { host: host.to_resolve(), port, addresses });
+                    all.extend(addresses);
                 } else {
                     check.fault(
                         value,

@@ -64,7 +64,7 @@ fn defaults_are_those_of_the_manual() {
     // The descriptor limit less the 64 kept; half of eight processors.
     assert_eq!((plan.connections, plan.workers), (1_000, 4));
     assert_eq!(run.quantiles, [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999]);
-    assert!(!run.rate_max && run.resolve.is_empty() && run.notes.is_empty(), "{run:?}");
+    assert!(!run.rate_max && run.notes.is_empty(), "{run:?}");
 
     let large = Machine { cpus: 1, descriptor_limit: 1_048_576 };
     let plan = lower(&args(), &large).unwrap().plan;
@@ -165,7 +165,8 @@ fn cli_07_host_has_the_port_only_where_it_is_not_the_schemes_and_never_a_zone_or
         assert_eq!(sent_headers(&RunArgs { target: url.to_owned(), ..args() }, "Host"), [host], "{url}");
     }
     let zone = lowered(&RunArgs { target: "http://[fe80::1%25lo]:80/".to_owned(), ..args() });
-    let tcp = Endpoint::Tcp { host: "fe80::1%lo".to_owned(), port: 80, family: Family::Any };
+    let tcp =
+        Endpoint::Tcp { host: "fe80::1%lo".to_owned(), port: 80, family: Family::Any, addresses: Vec::new() };
     assert_eq!(zone.plan.targets[0].endpoint, tcp);
 }
 
@@ -481,7 +482,12 @@ fn tls_02_the_server_name_is_the_urls_host_unless_sni_names_another() {
         RunArgs { connect_to: vec!["a.test:443:127.0.0.1:8443".to_owned()], ..https("https://a.test/") };
     assert_eq!(name(&elsewhere), "a.test");
     let endpoint = lowered(&elsewhere).plan.targets[0].endpoint.clone();
-    let tcp = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 8443, family: Family::Any };
+    let tcp = Endpoint::Tcp {
+        host: "127.0.0.1".to_owned(),
+        port: 8443,
+        family: Family::Any,
+        addresses: Vec::new(),
+    };
     assert_eq!(endpoint, tcp);
     assert_eq!(name(&RunArgs { sni: some("a.test"), ..host.clone() }), "a.test");
     assert!(faults(&RunArgs { sni: some("127.0.0.1"), ..host }, 1).contains("--sni 127.0.0.1"));
@@ -518,12 +524,16 @@ fn con_07_where_connections_go_can_be_named_by_address_family_and_socket() {
     assert_eq!(family(&RunArgs { ipv6: true, ..name.clone() }), Family::V6);
     assert!(faults(&RunArgs { ipv6: true, ..args() }, 1).contains("-6 with 127.0.0.1"));
 
-    let run = lowered(&RunArgs { resolve: vec!["A.test:81:127.0.0.1,[::1]".to_owned()], ..name.clone() });
+    let given = |rule: &str| {
+        let run = lowered(&RunArgs { resolve: vec![rule.to_owned()], ..name.clone() });
+        match run.plan.targets[0].endpoint.clone() {
+            Endpoint::Tcp { addresses, .. } => addresses,
+            Endpoint::Unix(_) => panic!("tcp"),
+        }
+    };
     let addresses: Vec<IpAddr> = vec!["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()];
-    assert_eq!((run.resolve[0].host.as_str(), run.resolve[0].port), ("a.test", 81));
-    assert_eq!(run.resolve[0].addresses, addresses);
-    let any = lowered(&RunArgs { resolve: vec!["*:81:127.0.0.1".to_owned()], ..name.clone() });
-    assert_eq!(any.resolve[0].host, "a.test");
+    assert_eq!(given("A.test:81:127.0.0.1,[::1]"), addresses);
+    assert_eq!(given("*:81:127.0.0.1"), addresses[..1]);
     for (resolve, reason) in [
         ("b.test:81:127.0.0.1", "concerns no connection"),
         ("a.test:80:127.0.0.1", "concerns no connection"),
@@ -543,7 +553,7 @@ fn con_07_where_connections_go_can_be_named_by_address_family_and_socket() {
         assert!(text.contains(reason), "{text}");
     }
     let any = lowered(&RunArgs { connect_to: vec!["::[::1]:".to_owned()], ..name.clone() });
-    let tcp = Endpoint::Tcp { host: "::1".to_owned(), port: 81, family: Family::Any };
+    let tcp = Endpoint::Tcp { host: "::1".to_owned(), port: 81, family: Family::Any, addresses: Vec::new() };
     assert_eq!(any.plan.targets[0].endpoint, tcp);
 
     let socket = RunArgs { unix_socket: Some("run/x.sock".into()), ..name };
