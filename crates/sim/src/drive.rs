@@ -4,15 +4,18 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use plimsoll_core::dispatch::{Action, Dispatcher};
-use plimsoll_core::plan::{Plan, Protocol};
+use plimsoll_core::plan::{Load, Plan, Protocol};
 use plimsoll_core::share::{Share, Times, dispatcher, window_length};
 use plimsoll_core::{Sample, Timestamp};
+use plimsoll_engine::execute::Execute;
 use plimsoll_engine::pool::{ConnectionCounts, Pool, PoolLimits, TargetSetup};
+use plimsoll_engine::system::System;
 use plimsoll_engine::worker::{Rules, Wake, Worker};
 use plimsoll_stats::{Recorder, RecorderConfig};
 
 use crate::server::Server;
-use crate::world::{SimSystem, Wire, World};
+use crate::wire::Wire;
+use crate::world::{SimSystem, World};
 
 /// So many turns of one worker are more than any run here needs.
 const TURNS_AT_MOST: u64 = 200_000_000;
@@ -27,6 +30,8 @@ pub struct Simulation {
     pub wire: Wire,
     /// The number of addresses the server's name has.
     pub addresses: usize,
+    /// When the user interrupts it: the first time to stop, the second time to leave at once.
+    pub interrupts: Vec<Timestamp>,
 }
 
 /// A run that was simulated.
@@ -39,8 +44,12 @@ pub struct Run {
     pub finished: Timestamp,
     /// The world as it was left.
     pub world: World,
-    /// Connections of all workers.
+    /// Connections of all workers at their ends.
     pub connections: ConnectionCounts,
+    /// Connections that were being opened then.
+    pub connecting: usize,
+    /// Connections that stood before the start.
+    pub opened_ahead: u64,
 }
 
 type SimWorker = Worker<SimSystem, Pool<SimSystem>, Tap>;
@@ -48,13 +57,27 @@ type SimWorker = Worker<SimSystem, Pool<SimSystem>, Tap>;
 impl Simulation {
     /// `plan` against `server` over a perfect wire, one address.
     pub fn new(plan: Plan, server: impl Server + 'static) -> Self {
-        Self { plan, server: Box::new(server), wire: Wire::default(), addresses: 1 }
+        Self { plan, server: Box::new(server), wire: Wire::default(), addresses: 1, interrupts: Vec::new() }
     }
 
     /// Over this wire.
     #[must_use]
     pub fn over(mut self, wire: Wire) -> Self {
         self.wire = wire;
+        self
+    }
+
+    /// A server with so many addresses.
+    #[must_use]
+    pub fn with_addresses(mut self, addresses: usize) -> Self {
+        self.addresses = addresses;
+        self
+    }
+
+    /// The user interrupts it at `at`.
+    #[must_use]
+    pub fn interrupt_at(mut self, at: Timestamp) -> Self {
+        self.interrupts.push(at);
         self
     }
 
@@ -76,8 +99,19 @@ impl Simulation {
         let mut workers: Vec<Option<SimWorker>> = (0..self.plan.workers)
             .map(|number| Some(worker(&self.plan, number, &world, config, times.end, &samples)))
             .collect();
-        let mut recorder = Recorder::new(config);
-        let mut connections = ConnectionCounts::default();
+        let ahead = workers.iter_mut().flatten().enumerate();
+        let opened_ahead = ahead.map(|(number, worker)| open_ahead(&self.plan, number, worker)).sum();
+        world.start();
+        let mut run = Run {
+            samples: Vec::new(),
+            recorder: Recorder::new(config),
+            finished: Timestamp::ZERO,
+            world: world.clone(),
+            connections: ConnectionCounts::default(),
+            connecting: 0,
+            opened_ahead,
+        };
+        let mut interrupts = self.interrupts.iter().copied().enumerate().peekable();
         let mut wakes: Vec<Option<Wake>> = vec![None; workers.len()];
         let mut stirred = vec![true; workers.len()];
         let mut turns = 0;
@@ -91,39 +125,78 @@ impl Simulation {
                 assert!(turns < TURNS_AT_MOST, "this run does not come to an end");
                 wakes[number] = worker.begin_turn();
                 if wakes[number].is_none() {
-                    let counts = worker.executor().counts();
-                    connections.opened += counts.opened;
-                    connections.peak += counts.peak;
                     if let Some(worker) = place.take() {
-                        recorder.merge(&worker.into_recorder());
+                        run.add(worker);
                     }
                 }
             }
-            let Some(until) = wakes.iter().flatten().map(|wake| wake.due.min(wake.timer)).min() else {
+            let Some(mut until) = wakes.iter().flatten().map(|wake| wake.due.min(wake.timer)).min() else {
                 break;
             };
+            until = until.min(interrupts.peek().map_or(Timestamp::MAX, |(_, at)| *at));
             world.advance(until);
+            let interrupt = interrupts.next_if(|(_, at)| *at <= world.now());
             for (number, worker) in workers.iter_mut().enumerate() {
                 let Some(worker) = worker else { continue };
                 let woken = wakes[number].is_some_and(|wake| wake.due.min(wake.timer) <= world.now());
-                if woken || world.has_ready(number) {
+                if woken || interrupt.is_some() || world.has_ready(number) {
                     worker.end_turn();
                     stirred[number] = true;
                 }
+                match interrupt {
+                    None => {}
+                    Some((0, _)) => worker.stop(),
+                    Some(_) => worker.abort(),
+                }
             }
         }
-        recorder.counts().assert_conserved();
-        let samples = samples.take();
-        Run { samples, recorder, finished: world.now(), world, connections }
+        run.recorder.counts().assert_conserved();
+        run.recorder.warmup().assert_conserved();
+        (run.samples, run.finished) = (samples.take(), world.now());
+        world.settle();
+        run
     }
 }
 
 impl Run {
+    fn add(&mut self, mut worker: SimWorker) {
+        let counts = worker.executor().counts();
+        self.connections.opened += counts.opened;
+        self.connections.peak += counts.peak;
+        self.connections.established += counts.established;
+        self.connections.by_address.extend(counts.by_address);
+        self.connecting += worker.executor().connecting();
+        self.recorder.merge(&worker.into_recorder());
+    }
+
     /// The samples in the order of their places in the run.
     pub fn by_seq(&self) -> Vec<Sample> {
         let mut samples = self.samples.clone();
         samples.sort_by_key(|sample| sample.seq);
         samples
+    }
+}
+
+/// Opens a closed loop's connections before the start, as the engine does; answers how many stand.
+fn open_ahead(plan: &Plan, number: usize, worker: &mut SimWorker) -> u64 {
+    let Load::Closed { clients, .. } = plan.load else { return 0 };
+    let share = Share { number: number as u32, of: plan.workers };
+    let mut left = share.part(clients.into()).min(share.part(plan.connections));
+    let (pool, system) = worker.executor_and_system();
+    loop {
+        let now = system.now();
+        pool.on_timer(system, now);
+        while left > 0 && pool.open_ahead(system, now) {
+            left -= 1;
+        }
+        if left == 0 && pool.connecting() == 0 {
+            return pool.counts().established;
+        }
+        let timer = pool.next_timer();
+        system.wait(Timestamp::MAX, timer).expect("a simulated machine can always wait");
+        while let Some(ready) = system.next_ready() {
+            pool.on_ready(system, ready);
+        }
     }
 }
 

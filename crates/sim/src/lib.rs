@@ -12,9 +12,12 @@ pub mod drive;
 pub mod plans;
 pub mod queue;
 pub mod server;
+pub mod testing;
 pub mod theory;
+pub mod wire;
 pub mod world;
 
 pub use drive::{Run, Simulation};
 pub use server::{Acceptance, Net, Server};
-pub use world::{SimSystem, Wire, World};
+pub use wire::Wire;
+pub use world::{SimSystem, World};

@@ -20,6 +20,12 @@ pub trait Server {
         Acceptance::Accept
     }
 
+    /// A connection it took is established.
+    fn accepted(&mut self, _now: Timestamp, _connection: usize, _net: &mut Net) {}
+
+    /// So many bytes of a request have come, and its empty line has not.
+    fn part(&mut self, _now: Timestamp, _connection: usize, _bytes: usize, _net: &mut Net) {}
+
     /// A whole request (up to its empty line) has come.
     fn request(&mut self, now: Timestamp, connection: usize, request: &[u8], net: &mut Net);
 

@@ -6,44 +6,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::rc::Rc;
 
-use plimsoll_core::{Span, Timestamp};
+use plimsoll_core::Timestamp;
 use plimsoll_engine::system::{Address, Ready, Received, System, Usage};
 
 use crate::server::{Acceptance, Deed, Net, Server};
-
-/// How bytes travel.
-#[derive(Clone, Debug)]
-pub struct Wire {
-    /// One way, for everything.
-    pub delay: Span,
-    /// A client's write takes at most so many bytes; the next must wait for `write_pause`.
-    pub write_bytes: usize,
-    /// See above.
-    pub write_pause: Span,
-    /// A server's bytes arrive in pieces of at most so many…
-    pub read_bytes: usize,
-    /// … so long after each other.
-    pub read_pause: Span,
-    /// The machine is late: the first wait that ends at or after a moment ends so much later.
-    pub late_wakes: Vec<(Timestamp, Span)>,
-    /// Reads carry the moment at which their last byte came.
-    pub stamps: bool,
-}
-
-impl Default for Wire {
-    /// No delay, whole writes and reads, a machine that is never late.
-    fn default() -> Self {
-        Self {
-            delay: Span::ZERO,
-            write_bytes: usize::MAX,
-            write_pause: Span::ZERO,
-            read_bytes: usize::MAX,
-            read_pause: Span::ZERO,
-            late_wakes: Vec::new(),
-            stamps: true,
-        }
-    }
-}
+use crate::wire::Wire;
 
 /// The world all workers of a simulation live in.
 #[derive(Clone)]
@@ -62,6 +29,8 @@ struct Inner {
     wire: Wire,
     net: Net,
     requests: u64,
+    /// False while connections are opened before the run.
+    started: bool,
 }
 
 struct Connection {
@@ -120,6 +89,7 @@ impl World {
             wire,
             net: Net::default(),
             requests: 0,
+            started: false,
         })))
     }
 
@@ -150,9 +120,36 @@ impl World {
         self.0.borrow().connections.len()
     }
 
+    /// How many sockets the client has, those included that are being connected.
+    pub fn sockets(&self) -> usize {
+        self.0.borrow().connections.iter().filter(|c| c.client_open).count()
+    }
+
     /// How many connections the client has open.
     pub fn open_connections(&self) -> usize {
         self.0.borrow().connections.iter().filter(|c| c.client_open && c.state == State::Open).count()
+    }
+
+    /// Starts the run's clock: the present becomes time zero, and what is on its way stays so.
+    pub fn start(&self) {
+        let mut inner = self.0.borrow_mut();
+        let inner = &mut *inner;
+        let origin = inner.now;
+        let moved = |at: Timestamp| Timestamp::ZERO + at.since_or_zero(origin);
+        inner.events =
+            inner.events.drain().map(|Reverse((at, number))| Reverse((moved(at), number))).collect();
+        for c in &mut inner.connections {
+            c.last_arrival = moved(c.last_arrival);
+            c.inbox.iter_mut().for_each(|(at, _)| *at = moved(*at));
+        }
+        (inner.now, inner.started) = (Timestamp::ZERO, true);
+    }
+
+    /// Lets everything arrive that is on its way when the workers are gone.
+    pub fn settle(&self) {
+        let mut inner = self.0.borrow_mut();
+        let end = inner.now + inner.wire.delay;
+        inner.happen_until(end);
     }
 
     /// Lets events happen until a socket of some worker is ready or `until` has come.
@@ -160,8 +157,12 @@ impl World {
     /// # Panics
     /// When nothing will ever happen: `until` is [`Timestamp::MAX`] and there is no event.
     pub fn advance(&self, until: Timestamp) {
+        self.advance_while(until, |ready| ready.iter().all(VecDeque::is_empty));
+    }
+
+    fn advance_while(&self, until: Timestamp, calm: impl Fn(&[VecDeque<Ready>]) -> bool) {
         let mut inner = self.0.borrow_mut();
-        while inner.ready.iter().all(VecDeque::is_empty) {
+        while calm(&inner.ready) {
             match inner.events.peek() {
                 Some(Reverse((at, _))) if *at <= until => inner.happen(),
                 _ => {
@@ -171,10 +172,13 @@ impl World {
                 }
             }
         }
+        // Whoever wakes finds all that has happened by then, a peer's last bytes and its end at once.
         let now = inner.now;
-        if let Some(place) = inner.wire.late_wakes.iter().position(|(at, _)| *at <= now) {
+        inner.happen_until(now);
+        let late = inner.wire.late_wakes.iter().position(|(at, _)| *at <= now);
+        if let Some(place) = late.filter(|_| inner.started) {
             let (_, late) = inner.wire.late_wakes.remove(place);
-            inner.now = now + late;
+            inner.happen_until(now + late);
         }
     }
 
@@ -196,6 +200,14 @@ impl Inner {
         self.schedule(self.now + self.wire.delay, event);
     }
 
+    /// The world goes on until `end`, whoever is ready.
+    fn happen_until(&mut self, end: Timestamp) {
+        while self.events.peek().is_some_and(|Reverse((at, _))| *at <= end) {
+            self.happen();
+        }
+        self.now = self.now.max(end);
+    }
+
     fn happen(&mut self) {
         let Some(Reverse((at, number))) = self.events.pop() else { return };
         let Some(event) = self.payloads.remove(&number) else { return };
@@ -209,6 +221,10 @@ impl Inner {
                     ready.writable = true;
                     ready.hang_up |= !accepted;
                 });
+                if accepted {
+                    self.server.accepted(self.now, connection, &mut self.net);
+                    self.do_deeds();
+                }
             }
             Event::ToServer { connection, bytes } => self.reach_server(connection, &bytes),
             Event::ToClient { connection, bytes } => {
@@ -259,6 +275,11 @@ impl Inner {
             let request: Vec<u8> = self.connections[connection].request.drain(..end + 4).collect();
             self.requests += 1;
             self.server.request(self.now, connection, &request, &mut self.net);
+            self.do_deeds();
+        }
+        let left = self.connections[connection].request.len();
+        if left > 0 && self.connections[connection].server_open {
+            self.server.part(self.now, connection, left, &mut self.net);
             self.do_deeds();
         }
     }
@@ -321,11 +342,16 @@ impl System for SimSystem {
     type Socket = usize;
 
     fn now(&mut self) -> Timestamp {
-        self.world.now()
+        let mut inner = self.world.0.borrow_mut();
+        if !inner.wire.reading.is_zero() {
+            let end = inner.now + inner.wire.reading;
+            inner.happen_until(end);
+        }
+        inner.now
     }
 
     fn wait(&mut self, due: Timestamp, timer: Timestamp) -> io::Result<()> {
-        self.world.advance(due.min(timer));
+        self.world.advance_while(due.min(timer), |ready| ready[self.worker].is_empty());
         Ok(())
     }
 
