@@ -304,9 +304,13 @@ impl<S: System> Pool<S> {
 
     // ---- sending -----------------------------------------------------------------------------
 
-    /// Gives an established, free connection to the head of the line, or leaves it idle.
+    /// Gives an established, free connection to the head of the line, or leaves it idle. One that no
+    /// request may follow on is closed: the head of the line has a connect under way for it.
     fn release(&mut self, system: &mut S, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.is_spent() {
+            return self.close(system, id);
+        }
         let lane = &mut self.lanes[connection.lane];
         connection.state = State::Idle;
         match lane.waiters.pop_front() {
@@ -706,6 +710,7 @@ impl<S: System> Execute<S> for Pool<S> {
     fn on_ready(&mut self, system: &mut S, ready: Ready) -> bool {
         let id = Id::from_bits(ready.key);
         let Some(connection) = self.connections.get_mut(id) else { return false };
+        connection.hung_up |= ready.hang_up;
         if connection.state == State::Connecting {
             if !ready.writable && !ready.hang_up {
                 return false;

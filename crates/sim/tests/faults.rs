@@ -264,6 +264,21 @@ fn a_request_that_crosses_the_servers_close_fails_and_is_not_sent_again() {
     }
 }
 
+#[test]
+fn a_connection_whose_end_is_seen_with_its_answer_serves_no_other() {
+    // Request 0 is sent at 2 ms. Request 1 is due at 10 ms and waits for a connection of its own until
+    // 12 ms. At 11.5 ms the answer comes together with the server's close.
+    let server = Answers(|now, connection, net: &mut Net| {
+        let at = now + Span::from_us(7_500);
+        net.send(at, connection, OK);
+        net.close(at, connection);
+    });
+    let wire = Wire { delay: ms(1), ..Wire::default() };
+    let run = run(Simulation::new(even("100/s", ms(20)), server).over(wire));
+    assert_eq!(outcomes(&run), [Outcome::Ok; 2]);
+    assert_eq!(run.by_seq()[1].sent, Some(at_ms(12)));
+}
+
 /// Treats its first connection in one way and takes the others.
 struct AtTheDoor {
     acceptance: Acceptance,

@@ -46,6 +46,8 @@ pub(super) struct Connection<Socket> {
     pub(super) codec: Option<Box<dyn plimsoll_proto::Connection>>,
     /// Bytes that the socket did not take yet.
     pub(super) unsent: Vec<u8>,
+    /// The peer's end is known to be there, and may not have been read yet.
+    pub(super) hung_up: bool,
 }
 
 impl<Socket> Connection<Socket> {
@@ -61,7 +63,13 @@ impl<Socket> Connection<Socket> {
             tls: None,
             codec: None,
             unsent: Vec::new(),
+            hung_up: false,
         }
+    }
+
+    /// True when its exchange is over and no other may follow: the peer has closed.
+    pub(super) fn is_spent(&self) -> bool {
+        matches!(self.state, State::Busy(_)) && self.hung_up
     }
 
     /// Begins anew with another address.
@@ -70,6 +78,7 @@ impl<Socket> Connection<Socket> {
         self.attempt_begun = now;
         self.tls = None;
         self.unsent.clear();
+        self.hung_up = false;
     }
 }
 
