@@ -223,6 +223,20 @@ fn a_server_that_leaves_inside_a_request_fails_it_alone() {
     }
 }
 
+#[test]
+fn a_connection_with_half_a_request_on_it_serves_no_other() {
+    // The answer is whole, and the rest of its request still waits to be written: the next one
+    // would not leave when its `sent` says.
+    for after_bytes in 1..REQUEST_BYTES {
+        for (run, what) in inside_request(after_bytes, |now, connection, net| net.send(now, connection, OK)) {
+            assert_eq!(outcomes(&run), [Outcome::Ok; 3], "{what}");
+            // With the bytes under way the last ones have been written when the answer comes.
+            let last_written = after_bytes + 2 >= REQUEST_BYTES;
+            assert_eq!(run.world.connections(), if last_written { 1 } else { 2 }, "{what}");
+        }
+    }
+}
+
 /// Leaves each connection so long after its answer.
 struct LeavesIdle {
     leave: Leave,

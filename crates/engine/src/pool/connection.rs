@@ -67,9 +67,10 @@ impl<Socket> Connection<Socket> {
         }
     }
 
-    /// True when its exchange is over and no other may follow: the peer has closed.
+    /// True when its exchange is over and no other may follow: the peer has closed, or it answered
+    /// before it had got all of the request, and the next one would stand behind the rest.
     pub(super) fn is_spent(&self) -> bool {
-        matches!(self.state, State::Busy(_)) && self.hung_up
+        matches!(self.state, State::Busy(_)) && (self.hung_up || !self.unsent.is_empty())
     }
 
     /// Begins anew with another address.
