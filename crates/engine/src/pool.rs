@@ -311,15 +311,30 @@ impl<S: System> Pool<S> {
         if connection.is_spent() {
             return self.close(system, id);
         }
-        let lane = &mut self.lanes[connection.lane];
         connection.state = State::Idle;
-        match lane.waiters.pop_front() {
+        let lane = connection.lane;
+        match self.next_in_line(lane) {
             Some(flight) => {
                 let now = system.now();
                 self.send(system, id, flight, now);
             }
-            None => lane.idle.push_back(id.slot),
+            None => self.lanes[lane].idle.push_back(id.slot),
         }
+    }
+
+    /// Takes out the head of the line. A copy of a request that has just ended, which the worker has
+    /// not heard of yet, is not sent any more.
+    fn next_in_line(&mut self, lane: usize) -> Option<u32> {
+        while let Some(flight) = self.lanes[lane].waiters.pop_front() {
+            let id = self.attempts.id(flight)?;
+            let of = self.attempts.get_mut(id)?.attempt.request;
+            let ended = |news: &Progress| matches!(news, Progress::Ended { request, .. } if *request == of);
+            if !self.progress.iter().any(ended) {
+                return Some(flight);
+            }
+            self.attempts.remove(id);
+        }
+        None
     }
 
     /// Sends the attempt in slot `flight` on a free connection; `now` was read just before.

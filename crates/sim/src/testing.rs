@@ -1,6 +1,8 @@
 //! What the tests share: short plans, plain servers, and the laws that every run obeys.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use plimsoll_core::plan::{Load, Plan};
 use plimsoll_core::{ArrivalLaw, Failure, Outcome, Sample, Span, Timestamp};
@@ -8,7 +10,7 @@ use plimsoll_stats::Counts;
 
 use crate::drive::{Run, Simulation};
 use crate::plans::{open, plan};
-use crate::server::{Answers, Net, OK, Server};
+use crate::server::{Acceptance, Answers, Net, OK, Server};
 
 /// The moment `ms` milliseconds after the start.
 pub fn at_ms(ms: u64) -> Timestamp {
@@ -116,4 +118,68 @@ pub fn failures(run: &Run) -> Vec<(Failure, u64)> {
 /// How many samples satisfy `condition`.
 pub fn count(run: &Run, condition: impl Fn(&Sample) -> bool) -> usize {
     run.samples.iter().filter(|sample| condition(sample)).count()
+}
+
+/// Answers the n-th request so long after it came as the n-th of `spans` says; further ones never.
+pub fn answers_after(spans: &[Span]) -> impl Server + use<> {
+    let mut spans = spans.to_vec().into_iter();
+    Answers(move |now, connection, net: &mut Net| {
+        if let Some(span) = spans.next() {
+            net.send(now + span, connection, OK);
+        }
+    })
+}
+
+/// What a server was told and when, for looking at after the run.
+#[derive(Clone, Debug, Default)]
+pub struct Log(Rc<RefCell<Vec<(Timestamp, usize)>>>);
+
+impl Log {
+    /// Notes what happened on a connection, or to an address.
+    pub fn note(&self, now: Timestamp, number: usize) {
+        self.0.borrow_mut().push((now, number));
+    }
+
+    /// Everything noted.
+    pub fn entries(&self) -> Vec<(Timestamp, usize)> {
+        self.0.borrow().clone()
+    }
+
+    /// Notes the requests that come to `server`, with their connections.
+    pub fn of_requests<S: Server + 'static>(&self, server: S) -> impl Server + use<S> {
+        Watched { log: self.clone(), server }
+    }
+}
+
+struct Watched<S> {
+    log: Log,
+    server: S,
+}
+
+impl<S: Server> Server for Watched<S> {
+    fn connect(&mut self, now: Timestamp, connection: usize, address: usize) -> Acceptance {
+        self.server.connect(now, connection, address)
+    }
+
+    fn request(&mut self, now: Timestamp, connection: usize, request: &[u8], net: &mut Net) {
+        self.log.note(now, connection);
+        self.server.request(now, connection, request, net);
+    }
+
+    fn wake(&mut self, now: Timestamp, tag: u64, net: &mut Net) {
+        self.server.wake(now, tag, net);
+    }
+}
+
+/// Decides about each connection by its number and its address; answers at once.
+pub struct Door<F>(pub F);
+
+impl<F: FnMut(usize, usize) -> Acceptance> Server for Door<F> {
+    fn connect(&mut self, _: Timestamp, connection: usize, address: usize) -> Acceptance {
+        (self.0)(connection, address)
+    }
+
+    fn request(&mut self, now: Timestamp, connection: usize, _: &[u8], net: &mut Net) {
+        net.send(now, connection, OK);
+    }
 }
