@@ -331,8 +331,11 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
 
     fn next_timer(&self, now: Timestamp) -> Timestamp {
         let of = |list: &SlotList| list.front().and_then(|slot| self.live.at(slot));
-        // A copy that is due and finds no room waits for an end, not for a moment.
-        let copy = of(&self.copies).map(|live| live.next_copy).filter(|at| *at > now);
+        // A copy that is due and finds no room waits for an end, not for a moment. One that has become
+        // due since the last look at the copies does not wait.
+        let copy = of(&self.copies)
+            .filter(|live| live.next_copy > now || self.executor.room(live.send.operation) == Room::Free)
+            .map(|live| live.next_copy);
         let late = match self.rules.late {
             LatePolicy::Send => None,
             LatePolicy::Skip(within) => {

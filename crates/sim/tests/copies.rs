@@ -142,3 +142,20 @@ fn a_losing_copy_holds_its_connection_until_its_own_timeout() {
     assert_eq!(run.recorder.counts().timed_out, 0, "the copy's timeout is nobody's end");
     assert_eq!(run.world.open_connections(), 1, "and closed its connection");
 }
+
+#[test]
+fn a_copy_due_between_two_readings_of_the_clock_is_not_forgotten() {
+    // Every reading takes 1 µs, so each turn lasts some. The first request's copy becomes due while
+    // the second request, due at 1 ms, is being sent; nothing else happens before 2 ms.
+    for after_ns in (980_000..1_020_000).step_by(250) {
+        let after = Span::from_ns(after_ns);
+        let plan = retrying(even("1000/s", ms(2)), after, 2);
+        let log = Log::default();
+        let wire = Wire { reading: Span::from_us(1), ..Wire::default() };
+        run(Simulation::new(plan, log.of_requests(silent())).over(wire));
+        let arrivals: Vec<Timestamp> = log.entries().iter().map(|(at, _)| *at).collect();
+        assert_eq!(arrivals.len(), 4);
+        let limit = arrivals[0] + after + Span::from_us(20);
+        assert!(arrivals[2] <= limit.max(arrivals[1] + Span::from_us(20)), "{after}: {arrivals:?}");
+    }
+}
