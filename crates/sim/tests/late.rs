@@ -1,0 +1,130 @@
+//! The generator's own lateness: what it costs, where it shows, and what it must never change.
+
+use plimsoll_core::plan::{LatePolicy, Plan};
+use plimsoll_core::{DropReason, Outcome, Span, Timestamp};
+use plimsoll_sim::testing::{
+    Door, after, answers_after, assert_all_arrived, at_ms, closed_count, count, even, even_over, ms,
+    outcomes, run, silent, simulate,
+};
+use plimsoll_sim::{Acceptance, Run, Simulation, Wire};
+
+/// Two requests of one client; the machine oversleeps the first answer by 5 ms.
+fn late_reader(stamps: bool) -> Run {
+    let wire = Wire { stamps, late_wakes: vec![(at_ms(10), ms(5))], ..Wire::default() };
+    run(Simulation::new(closed_count(1, 2), after(ms(10))).over(wire))
+}
+
+#[test]
+fn with_stamps_a_response_left_unread_for_5_ms_is_not_slow_and_read_lag_has_it() {
+    let run = late_reader(true);
+    let [first, second] = run.by_seq()[..] else { panic!("{:?}", run.samples) };
+    assert_eq!((first.service(), first.read_lag()), (Some(ms(10)), Some(ms(5))));
+    // In a closed loop the lateness comes back with the next request.
+    assert_eq!((second.due, second.schedule_lag()), (at_ms(10), ms(5)));
+    assert_eq!((second.service(), second.read_lag()), (Some(ms(10)), Some(Span::ZERO)));
+}
+
+#[test]
+fn without_stamps_a_response_left_unread_for_5_ms_counts_as_service() {
+    let run = late_reader(false);
+    let [first, second] = run.by_seq()[..] else { panic!("{:?}", run.samples) };
+    assert_eq!((first.service(), first.read_lag()), (Some(ms(15)), Some(Span::ZERO)));
+    assert_eq!((second.due, second.schedule_lag()), (at_ms(15), Span::ZERO));
+}
+
+#[test]
+fn a_late_send_is_schedule_lag_and_nothing_else() {
+    let wire = Wire { late_wakes: vec![(at_ms(100), ms(5))], ..Wire::default() };
+    let run = run(Simulation::new(even("10/s", ms(300)), after(ms(1))).over(wire));
+    let lags: Vec<Span> = run.by_seq().iter().map(|sample| sample.schedule_lag()).collect();
+    assert_eq!(lags, [Span::ZERO, ms(5), Span::ZERO]);
+    assert_eq!(run.by_seq()[1].response(), ms(6));
+    assert_eq!(count(&run, |sample| sample.blocked() > Span::ZERO), 0);
+}
+
+#[test]
+fn each_send_of_a_burst_reads_the_clock() {
+    // Five requests are due when the machine wakes; every reading takes 1 µs.
+    let late_wakes = vec![(at_ms(10), ms(40))];
+    let wire = Wire { late_wakes, reading: Span::from_us(1), ..Wire::default() };
+    let plan = even("100/s", ms(60));
+    let run = run(Simulation::new(plan, after(ms(1))).over(wire));
+    let sent: Vec<Timestamp> = run.by_seq().iter().map(|sample| sample.sent.unwrap()).collect();
+    assert!(sent.windows(2).all(|pair| pair[0] < pair[1]), "{sent:?}");
+    assert!(run.samples.iter().all(|sample| sample.sent >= Some(sample.due)));
+}
+
+#[test]
+fn a_timeout_found_late_has_its_exact_moment() {
+    let mut plan = closed_count(1, 2);
+    plan.timeout = ms(10);
+    let wire = Wire { late_wakes: vec![(at_ms(10), ms(5))], ..Wire::default() };
+    let run = run(Simulation::new(plan, silent()).over(wire));
+    let [first, second] = run.by_seq()[..] else { panic!("{:?}", run.samples) };
+    assert_eq!((first.outcome, first.end), (Outcome::TimedOut, at_ms(10)));
+    assert_eq!((second.due, second.sent, second.end), (at_ms(10), Some(at_ms(15)), at_ms(25)));
+    assert_eq!(run.world.connections(), 2, "the connection was replaced");
+}
+
+#[test]
+fn an_answer_that_came_before_the_deadline_is_taken_however_late_the_worker_is() {
+    // The machine sleeps from 9 to 14 ms; the answer comes at 9.5 ms, the deadline at 10 ms.
+    let mut plan = closed_count(1, 1);
+    plan.timeout = ms(10);
+    let wire = Wire { late_wakes: vec![(at_ms(9), ms(5))], ..Wire::default() };
+    let log = answers_after(&[Span::from_us(9_500)]);
+    let run = run(Simulation::new(plan, log).over(wire));
+    assert_eq!(outcomes(&run), [Outcome::Ok]);
+    assert_eq!(run.samples[0].service(), Some(Span::from_us(9_500)));
+}
+
+#[test]
+fn an_answer_that_comes_between_the_last_look_and_the_deadline_is_taken() {
+    for answer_ns in (9_990_000..10_000_000).step_by(100) {
+        let mut plan = closed_count(1, 1);
+        plan.timeout = ms(10);
+        let wire = Wire { reading: Span::from_us(1), ..Wire::default() };
+        let server = answers_after(&[Span::from_ns(answer_ns)]);
+        let run = run(Simulation::new(plan, server).over(wire));
+        assert_eq!(outcomes(&run), [Outcome::Ok], "{answer_ns}");
+        assert_eq!(run.samples[0].service(), Some(Span::from_ns(answer_ns)));
+    }
+}
+
+fn skipping(plan: Plan, within: Span) -> Plan {
+    Plan { late: LatePolicy::Skip(within), ..plan }
+}
+
+#[test]
+fn a_request_that_cannot_be_sent_in_time_is_dropped_the_moment_it_is_late() {
+    // 105 ms a request on one connection: the one due at 10 ms is 95 ms late when its turn comes.
+    let plan = skipping(even_over(1, "100/s", ms(200)), ms(100));
+    let run = simulate(plan, after(ms(105)));
+    let late = Outcome::Dropped(DropReason::Late);
+    for sample in &run.samples {
+        match sample.outcome {
+            Outcome::Ok => assert!(sample.sent.unwrap().since(sample.due) <= ms(100), "{sample:?}"),
+            outcome => {
+                assert_eq!(outcome, late);
+                assert_eq!(sample.response(), ms(100) + Span::from_ns(1), "{sample:?}");
+            }
+        }
+    }
+    // Sent at 0, 105 and 210 ms: those due at 0, 10 and 110 ms, the last just in time.
+    assert_eq!(count(&run, |sample| sample.outcome == Outcome::Ok), 3);
+    assert_eq!(run.recorder.counts().dropped, [17, 0]);
+    assert_all_arrived(&run);
+}
+
+#[test]
+fn a_request_beyond_the_most_in_flight_is_dropped_when_it_is_due() {
+    let mut plan = even("100/s", ms(100));
+    plan.max_in_flight = Some(2);
+    let run = simulate(plan, after(ms(35)));
+    // 0 and 10 ms fill it up to 35 and 45 ms; 40 and 50 ms likewise up to 75 and 85 ms; 80 and 90 ms.
+    let dropped: Vec<u64> =
+        run.by_seq().iter().filter(|sample| sample.sent.is_none()).map(|sample| sample.seq).collect();
+    assert_eq!(dropped, [2, 3, 6, 7]);
+    assert_eq!(run.recorder.counts().dropped, [0, 4]);
+    assert!(run.samples.iter().all(|sample| sample.sent.is_some() || sample.response().is_zero()));
+}
