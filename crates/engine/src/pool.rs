@@ -232,7 +232,8 @@ impl<S: System> Pool<S> {
             if lane.preferred != connection.address && !lane.has_opened(lane.preferred) {
                 lane.preferred = connection.address;
             }
-            connection.restart(now);
+            // From the present: the moment of the failure may lie far behind a late worker.
+            connection.restart(system.now());
             // Under a new name, so that late news of the old socket is not taken for the new one's.
             self.connect_timers.remove(id.slot);
             if let Some(connection) = self.connections.remove(id) {

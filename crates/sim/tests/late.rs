@@ -91,6 +91,18 @@ fn an_answer_that_comes_between_the_last_look_and_the_deadline_is_taken() {
     }
 }
 
+#[test]
+fn a_late_worker_gives_the_next_address_the_whole_connect_timeout() {
+    // The first address is a black hole. The machine sleeps through the end of its time and through
+    // what would have been the second address's.
+    let door = |_, address| if address == 0 { Acceptance::Ignore } else { Acceptance::Accept };
+    let plan = Plan { connect_timeout: ms(100), ..even("1/s", ms(1000)) };
+    let wire = Wire { delay: ms(1), late_wakes: vec![(at_ms(100), ms(500))], ..Wire::default() };
+    let run = run(Simulation::new(plan, Door(door)).over(wire).with_addresses(2));
+    assert_eq!(outcomes(&run), [Outcome::Ok]);
+    assert_eq!(run.samples[0].blocked(), ms(602));
+}
+
 fn skipping(plan: Plan, within: Span) -> Plan {
     Plan { late: LatePolicy::Skip(within), ..plan }
 }
