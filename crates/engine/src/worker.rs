@@ -339,7 +339,8 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         let late = match self.rules.late {
             LatePolicy::Send => None,
             LatePolicy::Skip(within) => {
-                let oldest = self.head.map(|send| send.due).or(of(&self.unsent).map(|live| live.send.due));
+                // The head was handed out after all those in line.
+                let oldest = of(&self.unsent).map(|live| live.send.due).or(self.head.map(|send| send.due));
                 oldest.map(|due| due.saturating_add(within).saturating_add(Span::from_ns(1)))
             }
         };

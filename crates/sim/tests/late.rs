@@ -129,6 +129,19 @@ fn a_request_that_cannot_be_sent_in_time_is_dropped_the_moment_it_is_late() {
 }
 
 #[test]
+fn requests_in_line_and_at_the_limit_are_dropped_each_at_its_own_moment() {
+    // One connection, which a black hole swallows: one request in line for it, the others behind.
+    let mut plan = skipping(even_over(1, "100/s", ms(50)), ms(100));
+    plan.connect_timeout = ms(4000);
+    let run = simulate(plan, Door(|_, _| Acceptance::Ignore));
+    assert_eq!(run.samples.len(), 5);
+    for sample in run.by_seq() {
+        assert_eq!(sample.outcome, Outcome::Dropped(DropReason::Late));
+        assert_eq!(sample.response(), ms(100) + Span::from_ns(1), "{sample:?}");
+    }
+}
+
+#[test]
 fn a_request_beyond_the_most_in_flight_is_dropped_when_it_is_due() {
     let mut plan = even("100/s", ms(100));
     plan.max_in_flight = Some(2);
