@@ -274,7 +274,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             };
             assert!(send.due <= now, "a request is never sent before it is due");
             if let Some(reason) = self.reason_to_drop(&send, now) {
-                self.record_unsent(send, now, now, Outcome::Dropped(reason));
+                self.record_dropped(send, now, reason);
                 continue;
             }
             let room = self.executor.room(send.operation);
@@ -362,12 +362,13 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
                 if now.since_or_zero(live.send.due) <= within {
                     break;
                 }
-                let (send, ready) = (live.send, live.ready);
+                let sample = live.ending(Outcome::Dropped(DropReason::Late), now);
                 if let Some(request) = self.live.id(slot) {
                     self.executor.forget_unsent(request);
                     self.forget(request);
                 }
-                self.record_unsent(send, ready, now, Outcome::Dropped(DropReason::Late));
+                self.recorder.record(&sample);
+                self.dispatcher.on_end(&sample);
                 fired = true;
             }
         }
@@ -458,11 +459,13 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         Some(live)
     }
 
-    fn record_unsent(&mut self, send: Send, ready: Timestamp, end: Timestamp, outcome: Outcome) {
-        let waited_for_connection = self.limit.is_some_and(|limit| limit.of_connections) && ready < end;
+    fn record_dropped(&mut self, send: Send, now: Timestamp, reason: DropReason) {
+        // Whoever was dropped behind a limit waited there, and was not taken up late.
+        let ready = self.taken_up(&send, now);
+        let waited_for_connection = self.limit.is_some_and(|limit| limit.of_connections) && ready < now;
         let live =
             Live { send, ready, waited_for_connection, sent: None, copies: 0, next_copy: Timestamp::MAX };
-        let sample = live.ending(outcome, end);
+        let sample = live.ending(Outcome::Dropped(reason), now);
         self.recorder.record(&sample);
         self.dispatcher.on_end(&sample);
     }

@@ -125,6 +125,9 @@ fn a_request_that_cannot_be_sent_in_time_is_dropped_the_moment_it_is_late() {
     // Sent at 0, 105 and 210 ms: those due at 0, 10 and 110 ms, the last just in time.
     assert_eq!(count(&run, |sample| sample.outcome == Outcome::Ok), 3);
     assert_eq!(run.recorder.counts().dropped, [17, 0]);
+    // All of them stood at the connection limit: the generator was not late.
+    assert_eq!(count(&run, |sample| sample.schedule_lag() > Span::ZERO), 0);
+    assert_eq!(run.recorder.counts().waited_for_connection, 19);
     assert_all_arrived(&run);
 }
 
@@ -138,6 +141,8 @@ fn requests_in_line_and_at_the_limit_are_dropped_each_at_its_own_moment() {
     for sample in run.by_seq() {
         assert_eq!(sample.outcome, Outcome::Dropped(DropReason::Late));
         assert_eq!(sample.response(), ms(100) + Span::from_ns(1), "{sample:?}");
+        // The first one waited for its own connect, the others at the limit.
+        assert_eq!(sample.waited_for_connection, sample.seq > 0, "{sample:?}");
     }
 }
 
