@@ -140,9 +140,12 @@ fn wait_strategy(plan: &Plan) -> WaitStrategy {
 }
 
 /// The length of the window that rates are counted in. `window_end` is where the recorders were
-/// told it ends, `finished` when the last worker had nothing more to do.
+/// told it ends, `finished` when the last worker had nothing more to do: at zero where none began.
 fn window(plan: &Plan, times: &Times, window_end: Timestamp, finished: Timestamp) -> Span {
     let counted = matches!(plan.load, Load::Closed { requests: Some(_), .. });
+    if finished == Timestamp::ZERO {
+        return Span::ZERO;
+    }
     let end = if counted { window_end.min(finished) } else { window_end };
     end.since_or_zero(times.start)
 }

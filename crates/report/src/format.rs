@@ -96,8 +96,9 @@ pub fn percentile_name(q: f64) -> String {
 
 /// The quantile that a name of [`percentile_name`] stands for; `None` for other names.
 pub fn quantile_of(name: &str) -> Option<f64> {
-    let percent: f64 = name.strip_prefix('p')?.replace('_', ".").parse().ok()?;
-    (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
+    // Read as a ratio at once: 99.9 divided by 100 is not the number nearest to 0.999.
+    let q: f64 = format!("{}e-2", name.strip_prefix('p')?.replace('_', ".")).parse().ok()?;
+    (0.0..=1.0).contains(&q).then_some(q)
 }
 
 fn trim_zeros(number: &str) -> &str {
@@ -187,7 +188,7 @@ mod tests {
             (0.0099, "p0.99", "p0_99"),
         ] {
             assert_eq!((percentile_label(q).as_str(), percentile_name(q).as_str()), (label, name));
-            assert!((quantile_of(name).unwrap() - q).abs() < 1e-12);
+            assert_eq!(quantile_of(name), Some(q));
         }
         assert_eq!((quantile_of("max"), quantile_of("p"), quantile_of("p101")), (None, None, None));
     }

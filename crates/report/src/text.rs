@@ -15,6 +15,10 @@ const ABSENT: &str = "-";
 const LOWER_BOUND: &str = "≥ ";
 /// Behind a percentile with too few samples.
 const TOO_FEW: &str = "*";
+/// Columns of a line, where it can be kept to them: those of the narrowest usual terminal.
+const LINE: usize = 80;
+/// Columns of a label at a line's start.
+const LABEL: usize = 13;
 /// The most kinds of failure listed; the result has all.
 const FAILURES_SHOWN: usize = 8;
 
@@ -25,7 +29,6 @@ pub fn render(run: &RunV1) -> String {
     let _ = writeln!(out, "{}\n\n{}", header(run), what_happened(run));
     let _ = writeln!(out, "{}\n", success(run));
     latency(run, &mut out);
-    out.push('\n');
     load(run, &mut out);
     failures(run, &mut out);
     objectives(run, &mut out);
@@ -33,15 +36,19 @@ pub fn render(run: &RunV1) -> String {
     out
 }
 
-/// The plan in one line.
+/// The plan: what was asked of whom, and how.
 fn header(run: &RunV1) -> String {
     let plan = &run.plan;
-    let mut parts = vec![format!("plimsoll {}", run.plimsoll.version)];
+    let mut out = format!("plimsoll {} · ", run.plimsoll.version);
     match plan.operations.as_slice() {
-        [operation] => parts.push(format!("{} {}", operation.method, operation.target)),
-        operations => parts.push(format!("{} kinds of requests", operations.len())),
+        [operation] => {
+            let _ = writeln!(out, "{} {}", operation.method, operation.target);
+        }
+        operations => {
+            let _ = writeln!(out, "{} kinds of requests", operations.len());
+        }
     }
-    parts.push(load_model(plan));
+    let mut parts = vec![load_model(plan)];
     if plan.warmup_ns > 0 {
         parts.push(format!("warm-up {}", given_span(plan.warmup_ns)));
     }
@@ -51,7 +58,8 @@ fn header(run: &RunV1) -> String {
     }
     parts.push(format!("seed {}", plan.seed));
     parts.push(format!("{} worker{}", plan.workers, plural(u64::from(plan.workers))));
-    parts.join(" · ")
+    out.push_str(&wrapped("", &parts));
+    out.trim_end().to_owned()
 }
 
 fn load_model(plan: &Plan) -> String {
@@ -94,6 +102,9 @@ fn load_model(plan: &Plan) -> String {
 
 fn what_happened(run: &RunV1) -> String {
     let counts = &run.counts;
+    if run.rates.window_ns == 0 && counts.due == 0 {
+        return "Nothing was sent.".to_owned();
+    }
     let interrupted = if run.interrupted { "Interrupted. " } else { "" };
     let answered = format!("{} of {} requests answered", count(counts.answered), count(counts.due));
     let window = span(run.rates.window_ns as f64);
@@ -124,59 +135,54 @@ fn success(run: &RunV1) -> String {
     parts.join(", ")
 }
 
-/// The table of distributions: one row a span, one column a percentile.
+/// The table of distributions: one column a span, one row a percentile, so that it fits a terminal of
+/// 80 columns whatever percentiles were asked for.
 fn latency(run: &RunV1, out: &mut String) {
+    let spans = [
+        ("response", &run.response_ns),
+        ("failed", &run.response_failed_ns),
+        ("service", &run.service_ns),
+        ("schedule lag", &run.schedule_lag_ns),
+        ("blocked", &run.blocked_ns),
+        ("read lag", &run.read_lag_ns),
+        ("connect", &run.connect_ns),
+    ];
+    let there: Vec<_> = spans.into_iter().filter_map(|(label, span)| Some((label, span.as_ref()?))).collect();
+    if there.is_empty() {
+        return;
+    }
     let names = &run.plan.percentiles;
-    let mut columns = vec!["mean".to_owned()];
-    columns.extend(names.iter().map(|name| label_of(name)));
-    columns.push("max".to_owned());
-    let mut table = vec![("", columns.clone())];
+    let mut rows = vec![String::new(), "mean".to_owned()];
+    rows.extend(names.iter().map(|name| label_of(name)));
+    rows.push("max".to_owned());
+    let label_width = rows.iter().map(|label| width(label)).max().unwrap_or_default();
+    let mut lines: Vec<String> = rows.iter().map(|label| format!("{label:label_width$}")).collect();
     let mut notes = Notes::default();
-    let mut row = |label: &'static str, distribution: &Option<Distribution>| {
-        let cells = match distribution {
-            Some(distribution) => cells(distribution, names, &mut notes),
-            None => vec![ABSENT.to_owned(); names.len() + 2],
-        };
-        table.push((label, cells));
-    };
-    row("response", &run.response_ns);
-    if run.response_failed_ns.is_some() {
-        row("  failed", &run.response_failed_ns);
-    }
-    row("service", &run.service_ns);
-    row("schedule lag", &run.schedule_lag_ns);
-    row("blocked", &run.blocked_ns);
-    row("read lag", &run.read_lag_ns);
-    row("connect", &run.connect_ns);
-
-    // A mark must not push its number out of line.
-    for at in 0..columns.len() {
-        if table.iter().any(|(_, cells)| cells[at].ends_with(TOO_FEW)) {
-            let unmarked =
-                table.iter_mut().map(|(_, cells)| &mut cells[at]).filter(|cell| !cell.ends_with(TOO_FEW));
-            unmarked.for_each(|cell| cell.push(' '));
+    for (label, distribution) in there {
+        let mut column = vec![label.to_owned()];
+        column.extend(cells(distribution, names, &mut notes));
+        // A mark must not push its number out of line.
+        if column.iter().any(|cell| cell.ends_with(TOO_FEW)) {
+            column.iter_mut().filter(|cell| !cell.ends_with(TOO_FEW)).for_each(|cell| cell.push(' '));
         }
-    }
-    let label_width = table.iter().map(|(label, _)| width(label)).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..columns.len())
-        .map(|at| table.iter().map(|(_, cells)| width(&cells[at])).max().unwrap_or_default())
-        .collect();
-    for (label, cells) in &table {
-        let mut line = format!("{label:label_width$}");
-        for (cell, wanted) in cells.iter().zip(&widths) {
+        let wanted = column.iter().map(|cell| width(cell)).max().unwrap_or_default();
+        for (line, cell) in lines.iter_mut().zip(&column) {
             line.push_str("  ");
             line.extend(std::iter::repeat_n(' ', wanted - width(cell)));
             line.push_str(cell);
         }
+    }
+    for line in lines {
         let _ = writeln!(out, "{}", line.trim_end());
     }
-    out.push_str("response: from due, what a user would have waited. service: from send (client view).\n");
+    out.push_str("response: from due, what a user would have waited; service: from send (client view)\n");
     if notes.lower_bounds {
-        out.push_str("≥ lower bound: requests without an answer would have taken longer.\n");
+        out.push_str("≥ lower bound: requests without an answer would have taken longer\n");
     }
     if notes.too_few {
-        out.push_str("* too few samples: fewer than 5 lie beyond this percentile.\n");
+        out.push_str("* too few samples: fewer than 5 lie beyond this percentile\n");
     }
+    out.push('\n');
 }
 
 /// Which marks were used, so that only those are explained.
@@ -206,77 +212,112 @@ fn cells(distribution: &Distribution, names: &[String], notes: &mut Notes) -> Ve
 
 /// Rates, requests, connections, and what the load cost.
 fn load(run: &RunV1, out: &mut String) {
-    let rate = |rate: Option<f64>| rate.map_or(ABSENT.to_owned(), |rate| format!("{}/s", number(rate)));
+    let rate = |what: &str, rate: Option<f64>| {
+        format!("{what} {}", rate.map_or(ABSENT.to_owned(), |rate| format!("{}/s", number(rate))))
+    };
     let rates = &run.rates;
     let in_window =
         run.windows.first().map_or(String::new(), |w| format!(" (in {})", given_span(w.length_ns)));
-    let _ = writeln!(
-        out,
-        "rates        intended {} · offered {} · achieved {} · goodput {} · peak sent {}{in_window}",
-        rate(rates.intended_per_s),
-        rate(rates.offered_per_s),
-        rate(rates.achieved_per_s),
-        rate(rates.goodput_per_s),
-        rate(rates.peak_sent_per_s),
-    );
+    out.push_str(&wrapped(
+        "rates",
+        &[
+            rate("intended", rates.intended_per_s),
+            rate("offered", rates.offered_per_s),
+            rate("achieved", rates.achieved_per_s),
+            rate("goodput", rates.goodput_per_s),
+            rate("peak sent", rates.peak_sent_per_s) + &in_window,
+        ],
+    ));
     let counts = &run.counts;
-    let mut requests = format!("due {} · sent {}", count(counts.due), count(counts.sent));
+    let mut requests = vec![format!("due {}", count(counts.due)), format!("sent {}", count(counts.sent))];
     let mut part = |n: u64, what: &str| {
         if n > 0 {
-            let _ = write!(requests, " · {what} {}", count(n));
+            requests.push(format!("{what} {}", count(n)));
         }
     };
     part(counts.sent_in_drain, "of them in the drain");
     part(if counts.attempts == counts.sent { 0 } else { counts.attempts }, "copies sent");
     part(counts.waited_for_connection, "waited for a connection");
     part(run.counts_warmup.due, "in the warm-up");
-    let _ = writeln!(out, "requests     {requests}");
+    out.push_str(&wrapped("requests", &requests));
     let connections = &run.connections;
-    let mut text = match connections.wanted {
-        Some(wanted) => {
-            format!("wanted {} · established {} · ", count(wanted), count(connections.established))
-        }
-        None => String::new(),
-    };
-    let _ = write!(text, "peak {} · opened {}", count(connections.peak), count(connections.opened));
-    let _ = writeln!(out, "connections  {text}");
+    let mut parts = Vec::new();
+    if let Some(wanted) = connections.wanted {
+        parts.push(format!("wanted {}", count(wanted)));
+        parts.push(format!("established {}", count(connections.established)));
+    }
+    parts.push(format!("peak {}", count(connections.peak)));
+    parts.push(format!("opened {}", count(connections.opened)));
+    out.push_str(&wrapped("connections", &parts));
     let level = |value: Option<f64>| value.map_or(ABSENT.to_owned(), number);
-    let _ = writeln!(
-        out,
-        "in flight    mean {} · max {} · outstanding (due and not ended) mean {}",
-        level(run.in_flight.mean),
-        level(run.in_flight.max),
-        level(run.outstanding.mean),
-    );
-    let _ =
-        writeln!(out, "bytes        sent {} · received {}", bytes(run.bytes.sent), bytes(run.bytes.received));
+    out.push_str(&wrapped(
+        "in flight",
+        &[
+            format!("mean {}", level(run.in_flight.mean)),
+            format!("max {}", level(run.in_flight.max)),
+            format!("outstanding (due and not ended) mean {}", level(run.outstanding.mean)),
+        ],
+    ));
+    let transferred =
+        [format!("sent {}", bytes(run.bytes.sent)), format!("received {}", bytes(run.bytes.received))];
+    out.push_str(&wrapped("bytes", &transferred));
     let generator = &run.generator;
-    let _ = writeln!(
-        out,
-        "generator    cpu {} user, {} system · memory {} · wait {} · receive clock {}",
-        span(generator.cpu_user_ns as f64),
-        span(generator.cpu_system_ns as f64),
-        generator.max_rss_bytes.map_or(ABSENT.to_owned(), bytes),
-        run.plan.wait_strategy,
-        run.plan.receive_clock,
-    );
+    out.push_str(&wrapped(
+        "generator",
+        &[
+            format!("cpu {} user", span(generator.cpu_user_ns as f64)),
+            format!("{} system", span(generator.cpu_system_ns as f64)),
+            format!("memory {}", generator.max_rss_bytes.map_or(ABSENT.to_owned(), bytes)),
+            format!("busy {}", generator.busy_ratio.map_or(ABSENT.to_owned(), percent)),
+            format!("wait {}", run.plan.wait_strategy),
+            format!("receive clock {}", run.plan.receive_clock),
+        ],
+    ));
 }
 
+/// What failed, how often, and the first thing that was said of it. A kind without a number failed no
+/// request: a connection opened ahead, say, or one address of several.
 fn failures(run: &RunV1, out: &mut String) {
-    if run.errors.is_empty() {
+    let mut errors: Vec<(&String, u64)> = run.errors.iter().map(|(name, n)| (name, *n)).collect();
+    errors
+        .extend(run.error_texts.keys().filter(|name| !run.errors.contains_key(*name)).map(|name| (name, 0)));
+    if errors.is_empty() {
         return;
     }
-    let mut errors: Vec<_> = run.errors.iter().collect();
-    errors.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    errors.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     let name_width = errors.iter().map(|(name, _)| width(name)).max().unwrap_or_default();
+    let shown = |n: u64| if n == 0 { ABSENT.to_owned() } else { count(n) };
+    let count_width = errors.iter().map(|(_, n)| width(&shown(*n))).max().unwrap_or_default();
     out.push_str("\nfailures\n");
     for (name, n) in errors.iter().take(FAILURES_SHOWN) {
         let text = run.error_texts.get(*name).map_or(String::new(), |text| format!("  {text}"));
-        let _ = writeln!(out, "  {name:name_width$}  {}{text}", count(**n));
+        let _ = writeln!(out, "  {name:name_width$}  {:>count_width$}{text}", shown(*n));
     }
     if errors.len() > FAILURES_SHOWN {
         out.push_str("  and further kinds, which the result file lists\n");
     }
+}
+
+/// `label` and `parts`, parted by dots and continued below each other beyond [`LINE`] columns.
+fn wrapped(label: &str, parts: &[String]) -> String {
+    let indent = if label.is_empty() { 0 } else { LABEL };
+    let mut out = String::new();
+    let mut line = format!("{label:indent$}");
+    let mut at_start = true;
+    for part in parts {
+        if !at_start && width(&line) + width(part) + 3 > LINE {
+            let _ = writeln!(out, "{line}");
+            line = " ".repeat(indent);
+            at_start = true;
+        }
+        if !at_start {
+            line.push_str(" · ");
+        }
+        line.push_str(part);
+        at_start = false;
+    }
+    let _ = writeln!(out, "{line}");
+    out
 }
 
 fn objectives(run: &RunV1, out: &mut String) {

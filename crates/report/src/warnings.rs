@@ -30,7 +30,17 @@ pub(crate) fn of(run: &RunV1, notes: &[String]) -> Vec<Warning> {
         warnings.push(Warning { name: name.to_owned(), seen, harm: some(harm), remedy: some(remedy) });
     };
 
-    if counts.due == 0 {
+    if run.connections.wanted.is_some_and(|wanted| wanted > 0) && run.connections.opened == 0 {
+        warn(
+            "not_connected",
+            format!(
+                "none of the {} connections could be opened, so nothing was sent",
+                count(run.connections.wanted.unwrap_or(0))
+            ),
+            "there is nothing to say about the server",
+            "see the failures, and try the address by hand, for example with curl",
+        );
+    } else if counts.due == 0 {
         warn(
             "nothing_due",
             "no request was due".to_owned(),
