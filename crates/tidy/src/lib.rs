@@ -38,9 +38,15 @@ impl File {
 }
 
 /// The project's root directory.
+///
+/// Asked for at run time, since cargo takes a build from one clone for that of another where both
+/// share a directory of build products.
+///
+/// # Panics
+/// When it is not cargo that runs the test.
 pub fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).expect("this crate lies two levels below the root").to_owned()
+    let here = std::env::var("CARGO_MANIFEST_DIR").expect("cargo tells its tests where their crate lies");
+    Path::new(&here).ancestors().nth(2).expect("this crate lies two levels below the root").to_owned()
 }
 
 /// The project's file at `path`, counted from the root.
