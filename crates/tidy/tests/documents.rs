@@ -86,9 +86,17 @@ fn entries(glossary: &File) -> Vec<&str> {
     rows.filter_map(|row| row.split_once(" |")).flat_map(|(words, _)| words.split(", ")).collect()
 }
 
+/// A term as a report prints it.
+enum Term<'a> {
+    /// A label or a table's head.
+    Alone(&'a str),
+    /// Followed by its value.
+    WithValue(&'a str),
+}
+
 /// The terms of a text report with the numbers of their lines: the heads of its table, the labels in
 /// front of its lines, and what stands before each number in those lines that hold several.
-fn printed_terms(report: &str) -> Vec<(usize, &str)> {
+fn printed_terms(report: &str) -> Vec<(usize, Term<'_>)> {
     let lines: Vec<&str> = report.lines().collect();
     let mut terms = Vec::new();
     let mut line_label = "";
@@ -98,7 +106,7 @@ fn printed_terms(report: &str) -> Vec<(usize, &str)> {
         let indent = line.len() - text.len();
         if lines.get(number).is_some_and(|next| next.starts_with("mean ")) {
             let heads = text.split("  ").map(str::trim).filter(|head| !head.is_empty());
-            terms.extend(heads.map(|head| (number, head)));
+            terms.extend(heads.map(|head| (number, Term::Alone(head))));
             continue;
         }
         // A label is followed by at least two blanks, or stands alone at the head of a section; what
@@ -112,12 +120,12 @@ fn printed_terms(report: &str) -> Vec<(usize, &str)> {
                 line_label = "";
                 continue;
             }
-            terms.push((number, line_label));
+            terms.push((number, Term::Alone(line_label)));
             rest = text[line_label.len()..].trim_start();
         }
         if LINES_OF_TERMS.contains(&line_label) {
             let parts = rest.split(" · ").filter(|part| part.starts_with(|c: char| c.is_ascii_lowercase()));
-            terms.extend(parts.map(|part| (number, part)));
+            terms.extend(parts.map(|part| (number, Term::WithValue(part))));
         }
     }
     terms
@@ -137,9 +145,14 @@ fn doc_01_every_term_a_report_prints_is_in_the_glossary() {
     for report in &reports {
         for (number, term) in printed_terms(&report.text) {
             terms += 1;
-            let known = entries.iter().any(|entry| {
-                term.strip_prefix(entry).is_some_and(|after| after.is_empty() || after.starts_with(' '))
-            });
+            // A term that is printed with its value has that behind it.
+            let known = match term {
+                Term::Alone(term) => entries.contains(&term),
+                Term::WithValue(text) => entries
+                    .iter()
+                    .any(|entry| text.strip_prefix(entry).is_some_and(|value| value.starts_with(' '))),
+            };
+            let (Term::Alone(term) | Term::WithValue(term)) = term;
             if !known {
                 breaches.add(&report.path, number, &format!("'{term}' has no entry"));
             }
