@@ -18,7 +18,7 @@ use crate::wire::Wire;
 use crate::world::{SimSystem, World};
 
 /// So many turns of one worker are more than any run here needs.
-const TURNS_AT_MOST: u64 = 200_000_000;
+const TURNS_AT_MOST: u64 = 50_000_000;
 
 /// A run to be simulated.
 pub struct Simulation {

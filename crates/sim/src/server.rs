@@ -1,12 +1,14 @@
 //! Servers of the simulated world: what they are told and what they can do.
 
-use plimsoll_core::Timestamp;
+use plimsoll_core::{Span, Timestamp};
 
 /// What a server does with a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptance {
     /// Takes it.
     Accept,
+    /// Takes it so much later than it could.
+    Later(Span),
     /// Refuses it, as a closed port does.
     Refuse,
     /// Never answers, as a black hole does.

@@ -378,8 +378,11 @@ impl System for SimSystem {
         let number = inner.addresses.iter().position(|known| known == address).unwrap_or(0);
         let acceptance = inner.server.connect(inner.now, connection, number);
         if acceptance != Acceptance::Ignore {
-            let at = inner.now + inner.wire.delay + inner.wire.delay;
-            inner.schedule(at, Event::Connected { connection, accepted: acceptance == Acceptance::Accept });
+            let mut at = inner.now + inner.wire.delay + inner.wire.delay;
+            if let Acceptance::Later(span) = acceptance {
+                at = at + span;
+            }
+            inner.schedule(at, Event::Connected { connection, accepted: acceptance != Acceptance::Refuse });
         }
         Ok(connection)
     }
