@@ -66,13 +66,20 @@ pub(crate) struct Live<'a> {
     interrupts: &'a Interrupts,
     /// Whether there is a progress line, and the length of the schedule where it is known.
     shown: Option<Option<Span>>,
+    label: String,
     before: Progress,
 }
 
 impl<'a> Live<'a> {
     /// Watches for `interrupts`, and shows progress where `shown` holds the schedule's length.
     pub(crate) fn new(interrupts: &'a Interrupts, shown: Option<Option<Span>>) -> Self {
-        Self { interrupts, shown, before: Progress::default() }
+        Self { interrupts, shown, label: String::new(), before: Progress::default() }
+    }
+
+    /// Says before its progress what is running.
+    pub(crate) fn labelled(mut self, label: &str) -> Self {
+        self.label = format!("{label}: ");
+        self
     }
 
     /// Takes the progress line away.
@@ -97,7 +104,7 @@ impl Watch for Live<'_> {
         let line = progress_line(&self.before, &now, self.shown.flatten());
         let hint =
             if self.interrupts.count() > 0 { " · stopping, interrupt again to leave at once" } else { "" };
-        let _ = write!(io::stderr(), "\r\x1b[2K{line}{hint}");
+        let _ = write!(io::stderr(), "\r\x1b[2K{}{line}{hint}", self.label);
         self.before = now;
     }
 }

@@ -27,7 +27,10 @@ pub fn render(run: &RunV1) -> String {
     let mut out = String::new();
     // Writing to a String does not fail.
     let _ = writeln!(out, "{}\n\n{}", header(run), what_happened(run));
-    let _ = writeln!(out, "{}\n", success(run));
+    if let Some(success) = success(run) {
+        let _ = writeln!(out, "{success}");
+    }
+    out.push('\n');
     latency(run, &mut out);
     load(run, &mut out);
     failures(run, &mut out);
@@ -116,13 +119,13 @@ fn what_happened(run: &RunV1) -> String {
     }
 }
 
-/// How the requests ended, what is zero left out.
-fn success(run: &RunV1) -> String {
+/// How the requests ended, what is zero left out; nothing where none did.
+fn success(run: &RunV1) -> Option<String> {
     let counts = &run.counts;
-    let mut parts = vec![match run.success_ratio {
-        Some(ratio) => format!("{} ok ({})", percent(ratio), count(counts.ok)),
-        None => format!("{ABSENT} ok"),
-    }];
+    let mut parts = Vec::new();
+    if let Some(ratio) = run.success_ratio {
+        parts.push(format!("{} ok ({})", percent(ratio), count(counts.ok)));
+    }
     let mut part = |n: u64, what: &str| {
         if n > 0 {
             parts.push(format!("{} {what}", count(n)));
@@ -132,7 +135,7 @@ fn success(run: &RunV1) -> String {
     part(counts.timed_out, "timed out");
     part(counts.unfinished, "unfinished");
     part(counts.dropped.values().sum(), "dropped");
-    parts.join(", ")
+    Some(parts.join(", ")).filter(|text| !text.is_empty())
 }
 
 /// The table of distributions: one column a span, one row a percentile, so that it fits a terminal of
