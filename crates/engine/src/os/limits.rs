@@ -43,6 +43,21 @@ pub fn process_usage() -> ProcessUsage {
     ProcessUsage {
         cpu_user: span(usage.ru_utime),
         cpu_system: span(usage.ru_stime),
-        max_rss_bytes: usage.ru_maxrss as u64 * unit,
+        max_rss_bytes: resident_peak_bytes().unwrap_or(usage.ru_maxrss as u64 * unit),
     }
+}
+
+/// The peak of this program alone. On Linux `getrusage` counts what the process was before it began
+/// this program too: started by a large one it would tell that one's memory.
+#[cfg(target_os = "linux")]
+fn resident_peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn resident_peak_bytes() -> Option<u64> {
+    None
 }
