@@ -128,19 +128,19 @@ impl TlsSession {
         cipher: &[u8],
         plain: &mut Vec<u8>,
         out: &mut Vec<u8>,
-    ) -> Result<Decrypted, Error> {
+    ) -> Result<Decrypted, TlsError> {
         let mut rest = cipher;
         let mut closed = false;
         while !rest.is_empty() && !closed {
             if self.connection.read_tls(&mut rest).is_err() {
-                return Err(Error::General(
+                return Err(TlsError(Error::General(
                     "the peer's record does not fit into the session's buffer".into(),
-                ));
+                )));
             }
             let state = self.connection.process_new_packets();
             // Alerts are owed to the peer even when its bytes were bad.
             self.write_pending(out);
-            let state = state?;
+            let state = state.map_err(TlsError)?;
             let before = plain.len();
             plain.resize(before + state.plaintext_bytes_to_read(), 0);
             if self.connection.reader().read_exact(&mut plain[before..]).is_err() {
@@ -154,9 +154,29 @@ impl TlsSession {
     }
 }
 
+/// Why TLS failed; as text with what to do about it, where that is known.
+#[derive(Debug)]
+pub(crate) struct TlsError(Error);
+
+impl std::fmt::Display for TlsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let remedy = match reason(self) {
+            "certificate_unknown_issuer" => "trust its authority with --cacert FILE, or check nothing with -k",
+            "certificate_wrong_name" | "alert_unrecognised_name" => "give the name it goes by with --sni",
+            "certificate_expired" | "certificate_not_valid_yet" => {
+                "renew it, mend this machine's clock, or check nothing with -k"
+            }
+            "client_certificate_required" => "client certificates cannot be given yet",
+            "not_tls" => "the port may be one for http://",
+            _ => return self.0.fmt(f),
+        };
+        write!(f, "{}; {remedy}", self.0)
+    }
+}
+
 /// A short name for why TLS failed; it follows `tls_` in results.
-pub(crate) fn reason(error: &Error) -> &'static str {
-    match error {
+pub(crate) fn reason(error: &TlsError) -> &'static str {
+    match &error.0 {
         Error::InvalidCertificate(certificate) => match certificate {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => "certificate_expired",
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
