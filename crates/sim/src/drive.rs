@@ -126,6 +126,7 @@ impl Simulation {
                 wakes[number] = worker.begin_turn();
                 if wakes[number].is_none() {
                     if let Some(worker) = place.take() {
+                        world.leave(number);
                         run.add(worker);
                     }
                 }

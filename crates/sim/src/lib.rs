@@ -8,6 +8,7 @@
 //! Nothing here reads a real clock or opens a socket; a run is a function of its plan, its server
 //! and its wire, and replays exactly. Only tests use this crate.
 
+pub mod chaos;
 pub mod drive;
 pub mod plans;
 pub mod queue;

@@ -23,7 +23,9 @@ struct Inner {
     payloads: std::collections::HashMap<u64, Event>,
     next_event: u64,
     connections: Vec<Connection>,
+    /// By worker; nobody wakes a worker that has left.
     ready: Vec<VecDeque<Ready>>,
+    left: Vec<bool>,
     addresses: Vec<Address>,
     server: Box<dyn Server>,
     wire: Wire,
@@ -84,6 +86,7 @@ impl World {
             next_event: 0,
             connections: Vec::new(),
             ready: Vec::new(),
+            left: Vec::new(),
             addresses: (0..addresses).map(address).collect(),
             server,
             wire,
@@ -97,6 +100,7 @@ impl World {
     pub fn machine(&self) -> SimSystem {
         let mut inner = self.0.borrow_mut();
         inner.ready.push(VecDeque::new());
+        inner.left.push(false);
         SimSystem { world: self.clone(), worker: inner.ready.len() - 1 }
     }
 
@@ -143,6 +147,13 @@ impl World {
             c.inbox.iter_mut().for_each(|(at, _)| *at = moved(*at));
         }
         (inner.now, inner.started) = (Timestamp::ZERO, true);
+    }
+
+    /// A worker has finished: what its sockets would tell, nobody hears.
+    pub fn leave(&self, worker: usize) {
+        let mut inner = self.0.borrow_mut();
+        inner.left[worker] = true;
+        inner.ready[worker].clear();
     }
 
     /// Lets everything arrive that is on its way when the workers are gone.
@@ -320,7 +331,7 @@ impl Inner {
     /// Makes a connection ready, in one entry however much there is to tell, as epoll does.
     fn tell(&mut self, connection: usize, change: impl FnOnce(&mut Ready)) {
         let c = &self.connections[connection];
-        if !c.client_open {
+        if !c.client_open || self.left[c.worker] {
             return;
         }
         let queue = &mut self.ready[c.worker];
