@@ -125,10 +125,8 @@ impl Simulation {
                 assert!(turns < TURNS_AT_MOST, "this run does not come to an end");
                 wakes[number] = worker.begin_turn();
                 if wakes[number].is_none() {
-                    if let Some(worker) = place.take() {
-                        world.leave(number);
-                        run.add(worker);
-                    }
+                    world.leave(number);
+                    run.add(place.take());
                 }
             }
             let Some(mut until) = wakes.iter().flatten().map(|wake| wake.due.min(wake.timer)).min() else {
@@ -160,7 +158,8 @@ impl Simulation {
 }
 
 impl Run {
-    fn add(&mut self, mut worker: SimWorker) {
+    fn add(&mut self, worker: Option<SimWorker>) {
+        let Some(mut worker) = worker else { return };
         let counts = worker.executor().counts();
         self.connections.opened += counts.opened;
         self.connections.peak += counts.peak;

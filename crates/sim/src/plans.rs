@@ -1,7 +1,8 @@
 //! Plans for simulations: one target, one plain GET, and the command line's defaults.
 
 use plimsoll_core::plan::{
-    Endpoint, Family, LatePolicy, Load, Operation, Plan, Protocol, RequestFacts, StatusRange, Target, WaitStrategy,
+    Endpoint, Family, LatePolicy, Load, Operation, Plan, Protocol, RequestFacts, StatusRange, Target,
+    WaitStrategy,
 };
 use plimsoll_core::{ArrivalLaw, RateProfile, Span, Template};
 
@@ -22,7 +23,12 @@ pub fn plan(load: Load) -> Plan {
         seed: 1,
         targets: vec![Target {
             name: "http://sim".into(),
-            endpoint: Endpoint::Tcp { host: "sim".into(), port: 80, family: Family::Any },
+            endpoint: Endpoint::Tcp {
+                host: "sim".into(),
+                port: 80,
+                family: Family::Any,
+                addresses: Vec::new(),
+            },
             tls: None,
         }],
         operations: vec![Operation {

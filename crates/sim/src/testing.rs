@@ -122,7 +122,7 @@ pub fn count(run: &Run, condition: impl Fn(&Sample) -> bool) -> usize {
 
 /// Answers the n-th request so long after it came as the n-th of `spans` says; further ones never.
 pub fn answers_after(spans: &[Span]) -> impl Server + use<> {
-    let mut spans = spans.to_vec().into_iter();
+    let mut spans = Vec::from(spans).into_iter();
     Answers(move |now, connection, net: &mut Net| {
         if let Some(span) = spans.next() {
             net.send(now + span, connection, OK);
