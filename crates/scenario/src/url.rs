@@ -102,9 +102,7 @@ impl Url {
                 true => {
                     Refusal::new("scenario files are not yet supported", format!("give a URL, {SCHEMES}"))
                 }
-                false => {
-                    Refusal::new("has no scheme", format!("write http://{}", text.trim_start_matches('/')))
-                }
+                false => Refusal::new("has no scheme", format!("write {}", with_scheme(text))),
             });
         };
         let scheme = Scheme::parse(scheme)?;
@@ -276,10 +274,21 @@ pub(crate) fn parse_port(text: &str) -> Result<u16, Refusal> {
         .ok_or_else(|| Refusal::new(format!("'{text}' is not a port"), "give a whole number from 1 to 65535"))
 }
 
+/// What was probably meant by a text without `://`, its user left out as everywhere.
+fn with_scheme(text: &str) -> String {
+    let begun = ["http", "https"].iter().find_map(|scheme| {
+        let rest = text.strip_prefix(scheme)?.strip_prefix(':')?;
+        Some((scheme, rest))
+    });
+    let (scheme, rest) = begun.unwrap_or((&"http", text));
+    shown(&format!("{scheme}://{}", rest.trim_start_matches('/')))
+}
+
 /// A URL, faulty perhaps, as messages show it: what stands before an `@` may hold a password.
 pub(crate) fn shown(text: &str) -> String {
+    // Without "://" it is not known where a path begins: too much is left out rather than too little.
     let start = text.find("://").map_or(0, |at| at + 3);
-    let end = text[start..].find(['/', '?', '#']).map_or(text.len(), |at| start + at);
+    let end = text[start..].find(['/', '?', '#']).filter(|_| start > 0).map_or(text.len(), |at| start + at);
     match text[start..end].rfind('@') {
         Some(at) => format!("{}…{}", &text[..start], &text[start + at..]),
         None => text.to_owned(),
@@ -408,6 +417,7 @@ mod tests {
             ("ftp://u:p@h", "ftp://…@h"),
             ("http://h/a@b", "http://h/a@b"),
             ("u:p@h", "…@h"),
+            ("http:/u:p@h/", "…@h/"),
         ] {
             assert_eq!(super::shown(text), shown);
         }
@@ -419,6 +429,9 @@ mod tests {
             ("localhost:8080/x", "no scheme", "http://localhost:8080/x"),
             ("", "no scheme", "http://"),
             ("//h/x", "no scheme", "http://h/x"),
+            ("http:/h/x", "no scheme", "write http://h/x"),
+            ("https:h/x", "no scheme", "write https://h/x"),
+            ("u:p@h/x", "no scheme", "write http://…@h/x"),
             ("load.toml", "not yet", "http://"),
             ("postgres://u@h/db", "postgres:// is not yet", "http:// or https://"),
             ("GRPC://h", "grpc:// is not yet", "http:// or https://"),
