@@ -12,6 +12,7 @@
 mod connection;
 mod lane;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 
@@ -88,7 +89,7 @@ pub struct Pool<S: System> {
     /// How long each connection took that was established since the last report.
     connects: Vec<Span>,
     /// Failures with their text, the first of each kind since the last report.
-    texts: Vec<(Failure, String)>,
+    texts: Vec<(Failure, Cow<'static, str>)>,
     /// Bytes since the last report.
     bytes: Bytes,
     scratch: Scratch,
@@ -567,7 +568,11 @@ impl<S: System> Pool<S> {
                 Event::Done { token, result, reusable } => {
                     let (result, read) = match result {
                         Ok(Answer { status, .. }) => (AttemptResult::Answered(status), Some(read)),
-                        Err(fault) => (AttemptResult::Failed(Self::fault(fault)), None),
+                        Err(fault) => {
+                            let failure = Self::fault(fault);
+                            self.note(failure, fault.text());
+                            (AttemptResult::Failed(failure), None)
+                        }
                     };
                     self.end(token.0, done, read, result);
                     if reusable {
@@ -662,9 +667,9 @@ impl<S: System> Pool<S> {
         }
     }
 
-    fn note(&mut self, failure: Failure, text: String) {
+    fn note(&mut self, failure: Failure, text: impl Into<Cow<'static, str>>) {
         if !self.texts.iter().any(|(known, _)| *known == failure) {
-            self.texts.push((failure, text));
+            self.texts.push((failure, text.into()));
         }
     }
 }

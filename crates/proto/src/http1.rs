@@ -62,10 +62,12 @@
 //! | `bad_trailer`, `trailers_too_large` | a trailer line that is no field, more than the limit |
 
 mod chunked;
+mod explain;
 mod head;
 pub mod request;
 
 pub use chunked::{MAX_CHUNK_LINE_BYTES, MAX_TRAILER_BYTES};
+pub(crate) use explain::explain;
 pub use head::{MAX_FIELDS, MAX_HEAD_BYTES};
 
 use crate::{Answer, Cancelled, Connection, Event, Fault, Request, RequestKind, Token};

@@ -61,6 +61,17 @@ pub enum Fault {
     Protocol(&'static str),
 }
 
+impl Fault {
+    /// What happened, in a sentence.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::ClosedBeforeResponse => "the server closed the connection without an answer",
+            Self::ClosedInResponse => "the server closed the connection inside its answer",
+            Self::Protocol(name) => http1::explain(name),
+        }
+    }
+}
+
 /// What a codec has to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {

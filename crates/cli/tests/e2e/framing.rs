@@ -38,6 +38,9 @@ fn assert_ends(name: &str, run: &Measured, server: &Scripted, end: End) {
     let context = format!("{name}: {:?} {:?} {:?}", run.counts, run.errors, run.error_texts);
     let failed = if let End::Fails(kind) = end { run.errors(kind) } else { 0 };
     assert_eq!((run.counts.due, run.counts.failed), (REQUESTS, failed), "{context}");
+    if let End::Fails(kind) = end {
+        assert!(run.error_texts[kind].contains(' '), "a sentence says why: {context}");
+    }
     assert_eq!(failed, if matches!(end, End::Fails(_)) { REQUESTS } else { 0 }, "{context}");
     assert_eq!(server.request_count(), REQUESTS, "{context}");
     let connections = if end == End::Reused { 1 } else { REQUESTS };

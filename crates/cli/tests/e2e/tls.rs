@@ -122,7 +122,8 @@ fn a_plain_client_at_a_tls_port_is_told_what_came_back() {
     let run = measure(&server.url("/"), &["-r", "100", "-n", "5"]);
     assert_eq!((run.code(), run.counts.ok), (4, 0));
     let kinds: Vec<&String> = run.errors.keys().collect();
-    assert_eq!(kinds, ["protocol_not_http1"], "{:?}", run.error_texts);
+    assert_eq!(kinds, ["protocol_not_http1"]);
+    assert!(run.error_texts["protocol_not_http1"].contains("https://"), "{:?}", run.error_texts);
 }
 
 #[test]
