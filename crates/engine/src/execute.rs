@@ -26,12 +26,24 @@ pub struct Attempt {
 /// Whether an executor can take an attempt on now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// It can.
+    /// It can, at once.
     Free,
+    /// It can, by opening a connection beside the so many that it has.
+    MayOpen {
+        /// Connections open or being opened.
+        open: usize,
+    },
     /// No connection is free, and no further one may be opened.
     AtConnectionLimit,
     /// No connection is free, and as many are being opened as may be at once.
     Connecting,
+}
+
+impl Room {
+    /// True when an attempt can be taken on.
+    pub fn is_some(self) -> bool {
+        matches!(self, Self::Free | Self::MayOpen { .. })
+    }
 }
 
 /// What became of an attempt.
@@ -83,7 +95,7 @@ pub enum AttemptResult {
 ///
 /// After every call that takes `&mut self` there may be news in [`Execute::next_progress`].
 pub trait Execute<S: System> {
-    /// Whether [`Execute::submit`] may be called for `operation` now.
+    /// Whether [`Execute::submit`] may be called for `operation` now: with the first two answers.
     fn room(&self, operation: u16) -> Room;
 
     /// Takes an attempt on: sends it at `now`, or when a connection is there for it.

@@ -6,7 +6,7 @@
 //! under way, and a connect that fails takes the head of the line with it only when no other
 //! connect is left for it.
 //!
-//! The file holds what happens to connections; [`connection`] is one of them, [`lane`] the part
+//! The file holds what happens to connections; `connection` is one of them, `lane` the part
 //! that belongs to one target.
 
 mod connection;
@@ -248,10 +248,10 @@ impl<S: System> Pool<S> {
         self.connect_timers.remove(id.slot);
         self.connections.remove(id);
         let waiting = self.lanes[lane].waiters.len();
-        if waiting > self.lane_connecting(lane) {
-            if let Some(slot) = self.lanes[lane].waiters.pop_front() {
-                self.end(slot, now, None, AttemptResult::Failed(failure));
-            }
+        if waiting > self.lane_connecting(lane)
+            && let Some(slot) = self.lanes[lane].waiters.pop_front()
+        {
+            self.end(slot, now, None, AttemptResult::Failed(failure));
         }
     }
 
@@ -687,8 +687,10 @@ impl<S: System> Execute<S> for Pool<S> {
     #[inline]
     fn room(&self, operation: u16) -> Room {
         let lane = &self.lanes[self.operations[operation as usize].lane];
-        if !lane.idle.is_empty() || self.may_open() {
+        if !lane.idle.is_empty() {
             Room::Free
+        } else if self.may_open() {
+            Room::MayOpen { open: self.connections.len() }
         } else if self.connections.len() >= self.limits.connections {
             Room::AtConnectionLimit
         } else {

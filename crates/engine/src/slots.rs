@@ -1,6 +1,6 @@
 //! Storage whose places are used again, with a generation that tells an old tenant from a new one.
 
-/// A name for a tenant of [`Slots`]; worthless once the tenant has left.
+/// A name for a tenant of `Slots`; worthless once the tenant has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id {
     pub(crate) slot: u32,

@@ -28,6 +28,12 @@ use crate::system::{Ready, System};
 /// answers to its first requests, which should not lie unread for all of it.
 const SENDS_A_TURN: usize = 64;
 
+/// How long a worker that cannot keep up with its sockets puts off opening a connection, for each one
+/// it has open: about ten times what an answer costs. So under a load that no machine can carry it
+/// keeps to as many connections as keep it busy, and does not open thousands that cost more than they
+/// carry; and a connection that streams without end holds the next request up only for a moment.
+const PATIENCE: Span = Span::from_us(100);
+
 /// After an interrupt answers are waited for no longer than this.
 const DRAIN_AFTER_INTERRUPT: Span = Span::from_secs(1);
 
@@ -118,6 +124,10 @@ pub struct Worker<S: System, X: Execute<S>, D: Dispatcher> {
     /// Handed out by the dispatcher, and no room for it.
     head: Option<Send>,
     limit: Option<Limit>,
+    /// The last wait found no socket ready.
+    quiet: bool,
+    /// When the head was first put off, no connection being idle.
+    put_off_since: Option<Timestamp>,
     in_flight: u64,
     /// The dispatcher will hand out nothing more.
     over: bool,
@@ -141,6 +151,8 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             unsent: SlotList::default(),
             head: None,
             limit: None,
+            quiet: true,
+            put_off_since: None,
             in_flight: 0,
             over: false,
             drain_end,
@@ -235,11 +247,13 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
 
     /// The part of a turn after its wait: takes up every socket that is ready.
     pub fn end_turn(&mut self) {
+        self.quiet = self.again.is_empty();
         for _ in 0..self.again.len() {
             let Some(ready) = self.again.pop_front() else { break };
             self.take_ready(ready);
         }
         while let Some(ready) = self.system.next_ready() {
+            self.quiet = false;
             self.take_ready(ready);
         }
     }
@@ -277,17 +291,41 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
                 self.record_dropped(send, now, reason);
                 continue;
             }
-            let room = self.executor.room(send.operation);
-            if room != Room::Free {
-                self.head = Some(send);
-                let of_connections = room == Room::AtConnectionLimit;
-                self.limit.get_or_insert(Limit { met: now, of_connections }).of_connections |= of_connections;
-                return Timestamp::MAX;
+            match self.executor.room(send.operation) {
+                Room::Free => self.put_off_since = None,
+                Room::MayOpen { open } if self.should_open(open, now) => {}
+                Room::MayOpen { .. } => {
+                    self.head = Some(send);
+                    return now;
+                }
+                full @ (Room::AtConnectionLimit | Room::Connecting) => {
+                    self.head = Some(send);
+                    let of_connections = full == Room::AtConnectionLimit;
+                    self.limit.get_or_insert(Limit { met: now, of_connections }).of_connections |=
+                        of_connections;
+                    return Timestamp::MAX;
+                }
             }
             self.submit(send, now);
             self.take_progress();
         }
         self.system.now()
+    }
+
+    /// Whether a request for which no connection is idle should have one opened now.
+    ///
+    /// First the sockets are looked at: an answer that lies there frees a connection. A worker that
+    /// always finds one is late by its own doing, and every further connection makes it later; it
+    /// opens one only for a request that found none idle for [`PATIENCE`] with each that is open.
+    fn should_open(&mut self, open: usize, now: Timestamp) -> bool {
+        if !self.quiet {
+            let since = *self.put_off_since.get_or_insert(now);
+            if now.since_or_zero(since) < PATIENCE.saturating_mul(open as u64) {
+                return false;
+            }
+        }
+        self.put_off_since = None;
+        true
     }
 
     fn submit(&mut self, send: Send, now: Timestamp) {
@@ -310,10 +348,10 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
     }
 
     fn reason_to_drop(&self, send: &Send, now: Timestamp) -> Option<DropReason> {
-        if let LatePolicy::Skip(within) = self.rules.late {
-            if now.since(send.due) > within {
-                return Some(DropReason::Late);
-            }
+        if let LatePolicy::Skip(within) = self.rules.late
+            && now.since(send.due) > within
+        {
+            return Some(DropReason::Late);
         }
         (self.live.len() as u64 >= self.rules.max_in_flight).then_some(DropReason::MaxInFlight)
     }
@@ -334,7 +372,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         // A copy that is due and finds no room waits for an end, not for a moment. One that has become
         // due since the last look at the copies does not wait.
         let copy = of(&self.copies)
-            .filter(|live| live.next_copy > now || self.executor.room(live.send.operation) == Room::Free)
+            .filter(|live| live.next_copy > now || self.executor.room(live.send.operation).is_some())
             .map(|live| live.next_copy);
         let late = match self.rules.late {
             LatePolicy::Send => None,
@@ -381,7 +419,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         while let Some(slot) = self.copies.front() {
             let Some(request) = self.live.id(slot) else { break };
             let Some(live) = self.live.get_mut(request) else { break };
-            if live.next_copy > now || self.executor.room(live.send.operation) != Room::Free {
+            if live.next_copy > now || !self.executor.room(live.send.operation).is_some() {
                 break;
             }
             self.copies.pop_front();
@@ -415,11 +453,11 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             self.recorder.on_in_flight(self.in_flight);
             self.unsent.remove(request.slot);
         }
-        if let Some(retry) = self.rules.retry {
-            if live.copies < retry.copies {
-                live.next_copy = at.saturating_add(retry.after);
-                self.copies.push_back(request.slot);
-            }
+        if let Some(retry) = self.rules.retry
+            && live.copies < retry.copies
+        {
+            live.next_copy = at.saturating_add(retry.after);
+            self.copies.push_back(request.slot);
         }
     }
 
