@@ -84,8 +84,12 @@ impl Stage {
         let steady = server(None)?;
         console::line("act 1 of 3: clients that wait for their answers, more and more of them");
         for clients in CLIENTS {
-            let args =
-                RunArgs { clients: Some(clients.to_string()), duration: given(CLOSED_RUN), ..to(&steady) };
+            let args = RunArgs {
+                clients: Some(clients.to_string()),
+                warmup: given(CLOSED_WARMUP),
+                duration: given(CLOSED_RUN),
+                ..to(&steady)
+            };
             let load = format!("closed, {clients} client{}", if clients == 1 { "" } else { "s" });
             self.run(1, load, args)?;
         }
@@ -154,8 +158,7 @@ impl Stage {
         let (a_ns, b_ns) = (span(a.p99_ns()), span(b.p99_ns()));
         if ratio >= LONGER_RATIO {
             format!(
-                "{opening}\n   p99 {b_ns} for {last}\n   against {a_ns} for {before}: {} times as long.",
-                number(ratio)
+                "{opening}\n   p99 {b_ns} for {last}\n   against {a_ns} for {before}: {times} times as long."
             )
         } else {
             format!(

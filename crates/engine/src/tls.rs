@@ -161,7 +161,9 @@ pub(crate) struct TlsError(Error);
 impl std::fmt::Display for TlsError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let remedy = match reason(self) {
-            "certificate_unknown_issuer" => "trust its authority with --cacert FILE, or check nothing with -k",
+            "certificate_unknown_issuer" => {
+                "trust its authority with --cacert FILE, or check nothing with -k"
+            }
             "certificate_wrong_name" | "alert_unrecognised_name" => "give the name it goes by with --sni",
             "certificate_expired" | "certificate_not_valid_yet" => {
                 "renew it, mend this machine's clock, or check nothing with -k"

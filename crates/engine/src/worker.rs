@@ -131,6 +131,8 @@ pub struct Worker<S: System, X: Execute<S>, D: Dispatcher> {
     in_flight: u64,
     /// The dispatcher will hand out nothing more.
     over: bool,
+    /// An interrupt has come.
+    stopped: bool,
     drain_end: Timestamp,
     /// Sockets that had more to read than one turn should take.
     again: VecDeque<Ready>,
@@ -155,6 +157,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             put_off_since: None,
             in_flight: 0,
             over: false,
+            stopped: false,
             drain_end,
             again: VecDeque::new(),
         }
@@ -198,6 +201,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
 
     /// Nothing more becomes due from now on; answers are waited for a little while.
     pub fn stop(&mut self) {
+        self.stopped = true;
         let now = self.system.now();
         self.dispatcher.stop(now);
         self.recorder.set_window_end(self.recorder.config().window_end.min(now));
@@ -314,7 +318,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
 
     /// Whether a request for which no connection is idle should have one opened now.
     ///
-    /// First the sockets are looked at: an answer that lies there frees a connection. A worker that
+    /// First the sockets are looked at, anew for each: an answer that lies there frees a connection. A worker that
     /// always finds one is late by its own doing, and every further connection makes it later; it
     /// opens one only for a request that found none idle for [`PATIENCE`] with each that is open.
     fn should_open(&mut self, open: usize, now: Timestamp) -> bool {
@@ -324,6 +328,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
                 return false;
             }
         }
+        self.quiet = false;
         self.put_off_since = None;
         true
     }
@@ -359,8 +364,8 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
     fn schedule_is_over(&mut self, now: Timestamp) {
         if !self.over {
             self.over = true;
-            if self.drain_end == Timestamp::MAX {
-                self.drain_end = now.saturating_add(self.rules.drain);
+            if self.rules.schedule_end == Timestamp::MAX {
+                self.drain_end = self.drain_end.min(now.saturating_add(self.rules.drain));
             }
         }
     }
@@ -452,6 +457,10 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             self.in_flight += 1;
             self.recorder.on_in_flight(self.in_flight);
             self.unsent.remove(request.slot);
+            // A count ends the schedule with its last request, and that has the whole drain.
+            if self.over && self.rules.schedule_end == Timestamp::MAX && !self.stopped {
+                self.drain_end = self.drain_end.max(at.saturating_add(self.rules.drain));
+            }
         }
         if let Some(retry) = self.rules.retry
             && live.copies < retry.copies

@@ -1,5 +1,7 @@
 //! Numbers for people: the same everywhere, whatever the locale of the machine.
 
+use plimsoll_core::Span;
+
 /// A whole number with its digits in threes: `1,234,567`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
@@ -36,9 +38,9 @@ pub fn span(ns: f64) -> String {
 
 /// A span that somebody chose, without the zeros that a measured one would keep: `5 s`, `1.5 ms`.
 pub fn given_span(ns: u64) -> String {
-    let text = span(ns as f64);
-    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
-    format!("{} {unit}", trim_zeros(number))
+    let text = Span::from_ns(ns).to_string().replace("us", "µs");
+    let unit = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
+    format!("{} {}", &text[..unit], &text[unit..])
 }
 
 /// A rate or another number to at least 4 significant digits: `0.1`, `12.35`, `1,234.5`, `98,765`.

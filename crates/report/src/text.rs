@@ -95,7 +95,7 @@ fn load_model(plan: &Plan) -> String {
         Model::Users => format!("{} users", count(plan.users.unwrap_or_default())),
     };
     if let Some(requests) = plan.requests {
-        let _ = write!(text, ", {} requests", count(requests));
+        let _ = write!(text, ", {} request{}", count(requests), plural(requests));
     }
     if let (Some(ns), None) = (plan.duration_ns, &plan.stages) {
         let _ = write!(text, ", {}", given_span(ns));
@@ -109,7 +109,8 @@ fn what_happened(run: &RunV1) -> String {
         return "Nothing was sent.".to_owned();
     }
     let interrupted = if run.interrupted { "Interrupted. " } else { "" };
-    let answered = format!("{} of {} requests answered", count(counts.answered), count(counts.due));
+    let (answered, due) = (count(counts.answered), count(counts.due));
+    let answered = format!("{answered} of {due} request{} answered", plural(counts.due));
     let window = span(run.rates.window_ns as f64);
     match run.rates.achieved_per_s {
         Some(rate) if counts.answered > 0 => {
@@ -178,7 +179,9 @@ fn latency(run: &RunV1, out: &mut String) {
     for line in lines {
         let _ = writeln!(out, "{}", line.trim_end());
     }
-    out.push_str("response: from due, what a user would have waited; service: from send (client view)\n");
+    if run.response_ns.is_some() {
+        out.push_str("response: from due, what a user would have waited; service: from send (client view)\n");
+    }
     if notes.lower_bounds {
         out.push_str("≥ lower bound: requests without an answer would have taken longer\n");
     }

@@ -52,7 +52,7 @@ pub(crate) fn of(run: &RunV1, notes: &[String]) -> Vec<Warning> {
             "nothing_answered",
             "no request was answered".to_owned(),
             "there is nothing to say about the server's speed",
-            "see the failures, and try the address by hand, for example with curl",
+            "try the address by hand, for example with curl, and a longer --timeout if it is slow",
         );
     } else if let Some(ratio) = run.success_ratio.filter(|ratio| *ratio < SUCCESS_MIN_RATIO) {
         warn(
@@ -125,7 +125,11 @@ pub(crate) fn of(run: &RunV1, notes: &[String]) -> Vec<Warning> {
             "unfinished",
             format!("{} requests had no answer when the run ended", count(counts.unfinished)),
             "their response times are only known to be longer (≥)",
-            "give a longer --drain, or lower the load",
+            if run.interrupted {
+                "let the run end by itself"
+            } else {
+                "give a longer --drain, or lower the load"
+            },
         );
     }
     if run.bytes.surplus > 0 {

@@ -94,7 +94,7 @@ impl Descriptors {
         check.fault(
             format!("descriptor limit {limit}"),
             format!("leaves no connection beside the {DESCRIPTORS_KEPT} that this program needs itself"),
-            format!("raise it: ulimit -n {}", DEFAULT_CONNECTIONS + DESCRIPTORS_KEPT),
+            format!("raise it with ulimit -n to {DESCRIPTORS_KEPT} and one for each connection wanted"),
         );
         // That has been said; every count of connections would only say it again.
         Self { limit, connections: u64::MAX }

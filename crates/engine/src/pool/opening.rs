@@ -1,0 +1,146 @@
+//! The pool's connections until they can carry requests: transport, addresses in turn, TLS, the
+//! protocol's start.
+
+use std::io;
+
+use plimsoll_core::{Failure, Timestamp};
+use plimsoll_proto::http1::Http1;
+
+use super::Pool;
+use super::connection::{Connection, State};
+use crate::execute::AttemptResult;
+use crate::slots::Id;
+use crate::system::{Address, System};
+
+impl<S: System> Pool<S> {
+    pub(super) fn open(&mut self, system: &mut S, lane: usize, now: Timestamp) {
+        let address = self.lanes[lane].preferred;
+        let id = self.connections.insert(Connection::new(lane, address, now));
+        self.connect_timers.push_back(id.slot);
+        self.try_address(system, id, now);
+    }
+
+    /// Begins to connect to the connection's present address.
+    pub(super) fn try_address(&mut self, system: &mut S, id: Id, now: Timestamp) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let address = &self.lanes[connection.lane].setup.addresses[connection.address];
+        match system.connect(address, id.to_bits()) {
+            Ok(socket) => connection.socket = Some(socket),
+            Err(error) => {
+                let (failure, text) = connect_failure(&error, address);
+                self.address_failed(system, id, failure, text, now);
+            }
+        }
+    }
+
+    /// An address of the target did not answer: the next one is tried, with the whole time again;
+    /// after the last the connect has failed.
+    pub(super) fn address_failed(
+        &mut self,
+        system: &mut S,
+        id: Id,
+        failure: Failure,
+        text: String,
+        now: Timestamp,
+    ) {
+        self.note(failure, text);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if let Some(socket) = connection.socket.take() {
+            system.close(socket);
+        }
+        let lane = &mut self.lanes[connection.lane];
+        let addresses = lane.setup.addresses.len();
+        connection.tried += 1;
+        if connection.tried < addresses && !failure.is_generators_own() {
+            connection.address = (connection.address + 1) % addresses;
+            if lane.preferred != connection.address && !lane.has_opened(lane.preferred) {
+                lane.preferred = connection.address;
+            }
+            // From the present: the moment of the failure may lie far behind a late worker.
+            connection.restart(system.now());
+            // Under a new name, so that late news of the old socket is not taken for the new one's.
+            self.connect_timers.remove(id.slot);
+            if let Some(connection) = self.connections.remove(id) {
+                let id = self.connections.insert(connection);
+                self.connect_timers.push_back(id.slot);
+                self.try_address(system, id, now);
+            }
+            return;
+        }
+        let lane = connection.lane;
+        self.connect_timers.remove(id.slot);
+        self.connections.remove(id);
+        let waiting = self.lanes[lane].waiters.len();
+        if waiting > self.lane_connecting(lane)
+            && let Some(slot) = self.lanes[lane].waiters.pop_front()
+        {
+            self.end(slot, now, None, AttemptResult::Failed(failure));
+        }
+    }
+
+    pub(super) fn lane_connecting(&self, lane: usize) -> usize {
+        match self.lanes.len() {
+            1 => self.connecting(),
+            _ => self
+                .connect_timers
+                .iter()
+                .filter(|slot| self.connections.at(*slot).is_some_and(|c| c.lane == lane))
+                .count(),
+        }
+    }
+
+    /// The transport is there: TLS begins, or the codec does.
+    pub(super) fn transport_established(&mut self, system: &mut S, id: Id, now: Timestamp) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        match &self.lanes[connection.lane].setup.tls {
+            Some(setup) => {
+                let mut session = setup.begin();
+                self.scratch.out.clear();
+                session.write_pending(&mut self.scratch.out);
+                connection.tls = Some(Box::new(session));
+                connection.state = State::Handshaking;
+                self.write_out(system, id);
+            }
+            None => self.protocol_begins(system, id, now),
+        }
+    }
+
+    /// Transport and TLS are there: the codec opens.
+    pub(super) fn protocol_begins(&mut self, system: &mut S, id: Id, now: Timestamp) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let mut codec: Box<dyn plimsoll_proto::Connection> = Box::new(Http1::new());
+        self.scratch.out.clear();
+        self.scratch.events.clear();
+        codec.open(&mut self.scratch.out, &mut self.scratch.events);
+        connection.codec = Some(codec);
+        connection.state = State::Starting;
+        self.connect_timers.remove(id.slot);
+        let lane = &mut self.lanes[connection.lane];
+        lane.opened(connection.address);
+        self.connects.push(now.since_or_zero(connection.begun));
+        self.counts.opened += 1;
+        self.counts.established += 1;
+        self.counts.peak = self.counts.peak.max(self.counts.established);
+        if !self.scratch.out.is_empty() {
+            self.encrypt_and_write(system, id);
+        }
+        self.take_events(system, id, now, now);
+    }
+}
+
+/// The kind of a failed connect, and a sentence about it.
+pub(super) fn connect_failure(error: &io::Error, address: &Address) -> (Failure, String) {
+    use io::ErrorKind as Kind;
+    let failure = match error.kind() {
+        Kind::ConnectionRefused => Failure::ConnectRefused,
+        Kind::NetworkUnreachable | Kind::HostUnreachable => Failure::Unreachable,
+        Kind::AddrNotAvailable => Failure::NoLocalPort,
+        Kind::TimedOut => Failure::ConnectTimeout,
+        Kind::ConnectionReset => Failure::Reset,
+        _ => match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE) => Failure::DescriptorLimit,
+            _ => Failure::ConnectFailed,
+        },
+    };
+    (failure, format!("{address}: {error}"))
+}
