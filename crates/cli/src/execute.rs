@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use plimsoll_core::Span;
 use plimsoll_core::plan::Load;
 use plimsoll_core::profile::ENDLESS;
+use plimsoll_report::NOTE;
 use plimsoll_report::model::ObjectiveStatus;
 use plimsoll_report::{RunV1, text};
 use plimsoll_scenario::Lowered;
@@ -70,14 +71,16 @@ fn measured(run: &RunV1) -> Exit {
     if run.counts.answered == 0 { Exit::NothingMeasured } else { Exit::Measured }
 }
 
-/// `--strict` asks for a measurement without reservation: one that its own warnings do not touch.
+/// `--strict` asks for a measurement without reservation: one that its own warnings do not touch. Notes
+/// only explain.
 fn gates(run: &RunV1, strict: bool) -> Exit {
     let objective = |status: ObjectiveStatus| match status {
         ObjectiveStatus::Pass => Exit::Measured,
         ObjectiveStatus::Fail => Exit::GateFailed,
         ObjectiveStatus::Inconclusive => Exit::GateUndecided,
     };
-    let reserved = if strict && !run.warnings.is_empty() { Exit::Invalid } else { Exit::Measured };
+    let reservation = run.warnings.iter().any(|warning| warning.name != NOTE);
+    let reserved = if strict && reservation { Exit::Invalid } else { Exit::Measured };
     run.objectives.iter().map(|o| objective(o.status)).min().unwrap_or(Exit::Measured).min(reserved)
 }
 

@@ -11,6 +11,7 @@
 //! project with `unsafe` code (receive time stamps, kqueue, getrusage) and with threads of its own.
 
 pub mod execute;
+mod growth;
 mod list;
 pub mod os;
 pub mod pool;

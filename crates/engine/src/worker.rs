@@ -20,6 +20,7 @@ use plimsoll_core::{DropReason, Failure, Outcome, Sample, Span, Timestamp};
 use plimsoll_stats::Recorder;
 
 use crate::execute::{Attempt, AttemptEnd, AttemptResult, Execute, Progress, Room};
+use crate::growth::Growth;
 use crate::list::SlotList;
 use crate::slots::{Id, Slots};
 use crate::system::{Ready, System};
@@ -28,11 +29,13 @@ use crate::system::{Ready, System};
 /// answers to its first requests, which should not lie unread for all of it.
 const SENDS_A_TURN: usize = 64;
 
-/// How long a worker that cannot keep up with its sockets puts off opening a connection, for each one
-/// it has open: about ten times what an answer costs. So under a load that no machine can carry it
-/// keeps to as many connections as keep it busy, and does not open thousands that cost more than they
-/// carry; and a connection that streams without end holds the next request up only for a moment.
+/// How long a worker that always finds sockets to be read puts off opening a connection, for each one
+/// it has open: about ten times what an answer costs. A connection that streams without end holds the
+/// next request up only for a moment.
 const PATIENCE: Span = Span::from_us(100);
+
+/// How soon a connection that was not worth opening is thought of again, unless an answer frees one.
+const ASK_AGAIN: Span = Span::from_ms(1);
 
 /// After an interrupt answers are waited for no longer than this.
 const DRAIN_AFTER_INTERRUPT: Span = Span::from_secs(1);
@@ -128,6 +131,7 @@ pub struct Worker<S: System, X: Execute<S>, D: Dispatcher> {
     quiet: bool,
     /// When the head was first put off, no connection being idle.
     put_off_since: Option<Timestamp>,
+    growth: Growth,
     in_flight: u64,
     /// The dispatcher will hand out nothing more.
     over: bool,
@@ -155,6 +159,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             limit: None,
             quiet: true,
             put_off_since: None,
+            growth: Growth::default(),
             in_flight: 0,
             over: false,
             stopped: false,
@@ -297,10 +302,11 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             }
             match self.executor.room(send.operation) {
                 Room::Free => self.put_off_since = None,
-                Room::MayOpen { open } if self.should_open(open, now) => {}
-                Room::MayOpen { .. } => {
-                    self.head = Some(send);
-                    return now;
+                Room::MayOpen { open } => {
+                    if let Err(look_again) = self.should_open(open, send.due, now) {
+                        self.head = Some(send);
+                        return look_again;
+                    }
                 }
                 full @ (Room::AtConnectionLimit | Room::Connecting) => {
                     self.head = Some(send);
@@ -316,21 +322,25 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         self.system.now()
     }
 
-    /// Whether a request for which no connection is idle should have one opened now.
+    /// Whether a request for which no connection is idle should have one opened now; if not, when that
+    /// is to be asked again.
     ///
-    /// First the sockets are looked at, anew for each: an answer that lies there frees a connection. A worker that
-    /// always finds one is late by its own doing, and every further connection makes it later; it
-    /// opens one only for a request that found none idle for [`PATIENCE`] with each that is open.
-    fn should_open(&mut self, open: usize, now: Timestamp) -> bool {
+    /// First the sockets are looked at, anew for each: an answer that lies there frees a connection. A
+    /// worker that always finds one opens a connection only for a request that found none idle for
+    /// [`PATIENCE`] with each that is open, and a late one only where that brings answers.
+    fn should_open(&mut self, open: usize, due: Timestamp, now: Timestamp) -> Result<(), Timestamp> {
+        if !self.growth.allows(open, now.since(due), now) {
+            return Err(now.saturating_add(ASK_AGAIN));
+        }
         if !self.quiet {
             let since = *self.put_off_since.get_or_insert(now);
             if now.since_or_zero(since) < PATIENCE.saturating_mul(open as u64) {
-                return false;
+                return Err(now);
             }
         }
         self.quiet = false;
         self.put_off_since = None;
-        true
+        Ok(())
     }
 
     fn submit(&mut self, send: Send, now: Timestamp) {
@@ -479,6 +489,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         }
         let (outcome, status) = match end.result {
             AttemptResult::Answered(status) => {
+                self.growth.on_answer(end.read.unwrap_or(end.at));
                 let success = self.rules.success[live.send.operation as usize].holds(status);
                 (if success { Outcome::Ok } else { Outcome::Failed(Failure::Status(status)) }, Some(status))
             }

@@ -17,3 +17,4 @@ mod warnings;
 
 pub use model::RunV1;
 pub use progress::{Progress, progress_line};
+pub use warnings::NOTE;

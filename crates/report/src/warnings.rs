@@ -3,6 +3,8 @@
 use crate::format::{count, percent, span};
 use crate::model::{Model, RunV1, Warning};
 
+/// The name of warnings that only explain.
+pub const NOTE: &str = "note";
 /// Below it latency is that of the survivors.
 const SUCCESS_MIN_RATIO: f64 = 0.99;
 /// Below it the load was not the one asked for.
@@ -141,7 +143,7 @@ pub(crate) fn of(run: &RunV1, notes: &[String]) -> Vec<Warning> {
         );
     }
     for note in notes {
-        warn("note", note.clone(), "", "");
+        warn(NOTE, note.clone(), "", "");
     }
     warnings
 }
