@@ -166,13 +166,14 @@ def dispersion(b):
 def stall(b):
     """1,000/s even against a server that stands still 400 ms in every 5 s; arithmetic truth p95 151 ms, p99 351 ms."""
     with b.target("--service", "fixed:1ms", "--workers", "inf", "--stall", "every=5s,for=400ms") as t:
-        t.truth()
-        r = b.run("--rate", "1000/s", "--arrivals", "even", "-z", "20s", url=t.url)["response_ns"]
+        # The first stall opens 400 connections; what the server takes to accept them is not asked here.
+        cold = b.run("--rate", "1000/s", "--arrivals", "even", "-z", "20s", url=t.url)["response_ns"]
+        r = b.run("--rate", "1000/s", "--arrivals", "even", "--warmup", "5s", "-z", "20s", url=t.url)["response_ns"]
     with b.target("--service", "fixed:1ms", "--workers", "inf") as t:
         t.truth()
         plain = b.run("--rate", "1000/s", "--arrivals", "even", "-z", "10s", url=t.url)["response_ns"]
         sojourn = t.truth()["sojourn_ns"]
-    return {"p95_ms": round(r["p95"] / 1e6, 2), "p99_ms": round(r["p99"] / 1e6, 2),
+    return {"cold_p95_ms": round(cold["p95"] / 1e6, 2), "cold_p99_ms": round(cold["p99"] / 1e6, 2), "p95_ms": round(r["p95"] / 1e6, 2), "p99_ms": round(r["p99"] / 1e6, 2),
             "p50_us": us(plain["p50"]), "server_p50_us": us(sojourn["p50"]), "above_us": us(plain["p50"] - sojourn["p50"])}
 
 

@@ -44,6 +44,40 @@ pub struct Plan {
     pub variables: Vec<Variable>,
 }
 
+/// The timeout, the connect timeout and the drain of a plan that says nothing else.
+pub const DEFAULT_TIMEOUT: Span = Span::from_secs(5);
+/// The most connections of an open loop that says nothing else.
+pub const DEFAULT_CONNECTIONS: u64 = 10_000;
+
+impl Plan {
+    /// `load` on one kind of request to one target, everything else as the command line has it unless
+    /// told otherwise: no warm-up, no copies, [`DEFAULT_TIMEOUT`], one worker, seed 1; connections up to
+    /// [`DEFAULT_CONNECTIONS`], in a closed loop one a client.
+    pub fn new(load: Load, target: Target, operation: Operation) -> Self {
+        let connections = match load {
+            Load::Open { .. } => DEFAULT_CONNECTIONS,
+            Load::Closed { clients, .. } => clients.into(),
+        };
+        Self {
+            load,
+            warmup: Span::ZERO,
+            timeout: DEFAULT_TIMEOUT,
+            connect_timeout: DEFAULT_TIMEOUT,
+            drain: DEFAULT_TIMEOUT,
+            retry: None,
+            late: LatePolicy::Send,
+            max_in_flight: None,
+            connections,
+            wait: WaitStrategy::Auto,
+            workers: 1,
+            seed: 1,
+            targets: vec![target],
+            operations: vec![operation],
+            variables: Vec::new(),
+        }
+    }
+}
+
 /// The model of load.
 #[derive(Clone, Debug)]
 pub enum Load {
@@ -105,6 +139,15 @@ pub struct Target {
     pub endpoint: Endpoint,
     /// TLS on top of the connection.
     pub tls: Option<Tls>,
+}
+
+impl Target {
+    /// A server without TLS at a host and port.
+    pub fn tcp(host: &str, port: u16) -> Self {
+        let endpoint =
+            Endpoint::Tcp { host: host.to_owned(), port, family: Family::Any, addresses: Vec::new() };
+        Self { name: format!("http://{host}:{port}"), endpoint, tls: None }
+    }
 }
 
 /// Where connections go.
@@ -178,6 +221,22 @@ pub struct Operation {
     pub facts: RequestFacts,
 }
 
+impl Operation {
+    /// An HTTP/1.1 request to the first target that is answered with a body and leaves its connection
+    /// open, of weight 1.
+    pub fn http1(name: &str, request: Template) -> Self {
+        Self {
+            name: name.to_owned(),
+            target: 0,
+            weight: 1,
+            request,
+            protocol: Protocol::Http1 { head_only: false, close: false },
+            success: StatusRange::HTTP,
+            facts: RequestFacts::default(),
+        }
+    }
+}
+
 /// A protocol and what its codec must know of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
@@ -227,14 +286,6 @@ pub struct RequestFacts {
 /// Operations that differ only in weight, for tests of the dispatchers.
 #[cfg(test)]
 pub(crate) fn test_operations(weights: &[u64]) -> Vec<Operation> {
-    let operation = |weight: &u64| Operation {
-        name: String::new(),
-        target: 0,
-        weight: *weight,
-        request: Template::default(),
-        protocol: Protocol::Http1 { head_only: false, close: false },
-        success: StatusRange::HTTP,
-        facts: RequestFacts::default(),
-    };
+    let operation = |weight: &u64| Operation { weight: *weight, ..Operation::http1("", Template::default()) };
     weights.iter().map(operation).collect()
 }

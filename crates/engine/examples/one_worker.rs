@@ -12,10 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use plimsoll_core::dispatch::{Action, Dispatcher};
-use plimsoll_core::plan::{
-    Endpoint, Family, LatePolicy, Load, Operation, Plan, Protocol, RequestFacts, StatusRange, Target,
-    WaitStrategy,
-};
+use plimsoll_core::plan::{Load, Operation, Plan, Target, WaitStrategy};
 use plimsoll_core::share::{Share, Times, dispatcher};
 use plimsoll_core::{RateProfile, Sample, Span, Template, Timestamp};
 use plimsoll_engine::os::{Calibration, Os, limits, monotonic_ns};
@@ -165,38 +162,6 @@ fn main() {
 
 fn plan(load: Load, connections: u64, wait: WaitStrategy, host: &str) -> Plan {
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
-    Plan {
-        load,
-        warmup: Span::ZERO,
-        timeout: Span::from_secs(5),
-        connect_timeout: Span::from_secs(5),
-        drain: Span::from_secs(5),
-        retry: None,
-        late: LatePolicy::Send,
-        max_in_flight: None,
-        connections,
-        wait,
-        workers: 1,
-        seed: 1,
-        targets: vec![Target {
-            name: format!("http://{host}"),
-            endpoint: Endpoint::Tcp {
-                host: host.into(),
-                port: 0,
-                family: Family::Any,
-                addresses: Vec::new(),
-            },
-            tls: None,
-        }],
-        operations: vec![Operation {
-            name: "GET /".into(),
-            target: 0,
-            weight: 1,
-            request: Template::parse(request.as_bytes(), &[]),
-            protocol: Protocol::Http1 { head_only: false, close: false },
-            success: StatusRange::HTTP,
-            facts: RequestFacts::default(),
-        }],
-        variables: Vec::new(),
-    }
+    let operation = Operation::http1("GET /", Template::parse(request.as_bytes(), &[]));
+    Plan { connections, wait, ..Plan::new(load, Target::tcp(host, 0), operation) }
 }

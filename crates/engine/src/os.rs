@@ -27,6 +27,12 @@ pub use wait::Calibration;
 use crate::system::{Address, Ready, Received, System, Usage};
 use receive::WallClock;
 
+/// A write on a broken connection is an error, not a signal. macOS has it as a mark of the socket.
+#[cfg(target_os = "linux")]
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+const SEND_FLAGS: SendFlags = SendFlags::empty();
+
 /// The real machine, as one worker sees it.
 #[derive(Debug)]
 pub struct Os {
@@ -126,7 +132,7 @@ impl System for Os {
 
     #[inline]
     fn send(&mut self, socket: &mut OwnedFd, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(&*socket, bytes, SendFlags::NOSIGNAL)?)
+        Ok(rustix::net::send(&*socket, bytes, SEND_FLAGS)?)
     }
 
     #[inline]

@@ -8,10 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 
 use plimsoll_core::dispatch::{Action, Dispatcher};
-use plimsoll_core::plan::{
-    Endpoint, Family, LatePolicy, Load, Operation, Plan, Protocol, RequestFacts, StatusRange, Target,
-    WaitStrategy,
-};
+use plimsoll_core::plan::{Load, Operation, Plan, Target, WaitStrategy};
 use plimsoll_core::share::{Share, Times, dispatcher};
 use plimsoll_core::value::{ValueLaw, Variable};
 use plimsoll_core::{Sample, Span, Template, Timestamp};
@@ -110,34 +107,15 @@ fn a_settled_worker_takes_no_memory() {
     });
     let variables = vec![Variable::new("id", ValueLaw::Uniform { start: 0, end: 1_000_000 }, 1)];
     let request = Template::parse(b"GET /${id} HTTP/1.1\r\nHost: a\r\n\r\n", &variables);
+    let load = Load::Closed { clients: CLIENTS, duration: None, requests: Some(REQUESTS) };
+    let patient = Span::from_secs(60);
     let plan = Plan {
-        load: Load::Closed { clients: CLIENTS, duration: None, requests: Some(REQUESTS) },
-        warmup: Span::ZERO,
-        timeout: Span::from_secs(60),
-        connect_timeout: Span::from_secs(60),
-        drain: Span::from_secs(60),
-        retry: None,
-        late: LatePolicy::Send,
-        max_in_flight: None,
-        connections: CLIENTS.into(),
+        timeout: patient,
+        connect_timeout: patient,
+        drain: patient,
         wait: WaitStrategy::Sleep,
-        workers: 1,
-        seed: 1,
-        targets: vec![Target {
-            name: "a".into(),
-            endpoint: Endpoint::Tcp { host: "a".into(), port: 0, family: Family::Any, addresses: Vec::new() },
-            tls: None,
-        }],
-        operations: vec![Operation {
-            name: "a".into(),
-            target: 0,
-            weight: 1,
-            request,
-            protocol: Protocol::Http1 { head_only: false, close: false },
-            success: StatusRange::HTTP,
-            facts: RequestFacts::default(),
-        }],
         variables,
+        ..Plan::new(load, Target::tcp("a", 0), Operation::http1("a", request))
     };
     let times = Times::of(&plan);
     // One window for the whole run: a new one takes memory once in 100 ms or 1 s, by design.

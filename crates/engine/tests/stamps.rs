@@ -7,10 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use plimsoll_core::plan::{
-    Endpoint, Family, LatePolicy, Load, Operation, Plan, Protocol, RequestFacts, StatusRange, Target,
-    WaitStrategy,
-};
+use plimsoll_core::plan::{Load, Operation, Plan, Target, WaitStrategy};
 use plimsoll_core::share::{Share, Times, dispatcher, window_length};
 use plimsoll_core::{Span, Template, Timestamp};
 use plimsoll_engine::os::{Calibration, Os};
@@ -24,6 +21,7 @@ const UNREAD: Duration = Duration::from_millis(6);
 const AT_LEAST: Span = Span::from_ms(5);
 /// A guard against hanging.
 const HANG: Duration = Duration::from_secs(60);
+const HANG_SPAN: Span = Span::from_secs(60);
 
 fn machine() -> Os {
     Os::new(WaitStrategy::Sleep, Calibration::measure().expect("it can sleep"), true).expect("a poller")
@@ -121,39 +119,15 @@ fn quick_server() -> SocketAddr {
 }
 
 fn plan(address: SocketAddr, requests: u64) -> Plan {
+    let load = Load::Closed { clients: 1, duration: None, requests: Some(requests) };
+    let target = Target::tcp(&address.ip().to_string(), address.port());
+    let request = Template::parse(b"GET / HTTP/1.1\r\nHost: quick\r\n\r\n", &[]);
     Plan {
-        load: Load::Closed { clients: 1, duration: None, requests: Some(requests) },
-        warmup: Span::ZERO,
-        timeout: Span::from_secs(60),
-        connect_timeout: Span::from_secs(60),
-        drain: Span::from_secs(60),
-        retry: None,
-        late: LatePolicy::Send,
-        max_in_flight: None,
-        connections: 1,
+        timeout: HANG_SPAN,
+        connect_timeout: HANG_SPAN,
+        drain: HANG_SPAN,
         wait: WaitStrategy::Sleep,
-        workers: 1,
-        seed: 1,
-        targets: vec![Target {
-            name: "quick".into(),
-            endpoint: Endpoint::Tcp {
-                host: address.ip().to_string(),
-                port: address.port(),
-                family: Family::Any,
-                addresses: Vec::new(),
-            },
-            tls: None,
-        }],
-        operations: vec![Operation {
-            name: "GET /".into(),
-            target: 0,
-            weight: 1,
-            request: Template::parse(b"GET / HTTP/1.1\r\nHost: quick\r\n\r\n", &[]),
-            protocol: Protocol::Http1 { head_only: false, close: false },
-            success: StatusRange::HTTP,
-            facts: RequestFacts::default(),
-        }],
-        variables: Vec::new(),
+        ..Plan::new(load, target, Operation::http1("GET /", request))
     }
 }
 

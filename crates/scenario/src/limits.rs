@@ -1,6 +1,6 @@
 //! Times, copies, connections, workers and percentiles: the settings beside the model of load.
 
-use plimsoll_core::plan::{Load, Retry, WaitStrategy};
+use plimsoll_core::plan::{DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Load, Retry, WaitStrategy};
 use plimsoll_core::time::Span;
 
 use crate::args::{Machine, RunArgs};
@@ -10,10 +10,6 @@ use crate::fault::Check;
 /// system library opens to resolve names.
 pub(crate) const DESCRIPTORS_KEPT: u64 = 64;
 
-/// The most connections of an open loop that was not told.
-const DEFAULT_CONNECTIONS: u64 = 10_000;
-
-const DEFAULT_TIMEOUT: Span = Span::from_secs(5);
 const DEFAULT_COPIES: u32 = 3;
 
 /// The most copies of one request. More would be an attack, not a retry.

@@ -130,7 +130,7 @@ impl Recorder {
             config,
             warmup: Counts::default(),
             operations: vec![OperationRecorder::default(); config.operations],
-            windows: Windows::new(config.start, config.window_length),
+            windows: Windows::new(config.start, config.window_length, config.window_end == Timestamp::MAX),
             connect: Histogram::new(),
             bytes_sent: 0,
             bytes_received: 0,

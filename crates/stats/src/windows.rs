@@ -4,7 +4,7 @@
 //! Latencies and due requests are counted by due time, sends by the moment of sending, ends by the
 //! moment of the end; the windows cover the drain, so each column adds up to the run's total. There
 //! are at most [`MAX_WINDOWS`]: beyond that, neighbours are merged and every window is twice as
-//! long. Window `i` of a run always begins at `i` lengths from the schedule's start, so windows of
+//! long. Windows under a second, meant for runs under 20 s, are merged sooner in a longer run. Window `i` of a run always begins at `i` lengths from the schedule's start, so windows of
 //! different workers fit onto each other.
 //!
 //! # Memory
@@ -21,6 +21,13 @@ use crate::buckets::{Buckets, nearest_rank};
 /// The most windows of a run.
 pub const MAX_WINDOWS: u64 = 600;
 
+/// 100 ms doubled to nearly a second: windows shorter than this are for short runs.
+const LONG: Span = Span::from_ms(800);
+/// The most short windows where the run's end is known: those of 20 s in steps of 100 ms, and a drain.
+const MAX_SHORT_WINDOWS: u64 = 256;
+/// And where only a request count ends it, which may be soon or never: memory must not grow with it.
+const MAX_SHORT_WINDOWS_OPEN_ENDED: u64 = 128;
+
 /// Counts an octave in a window's histograms: 2 significant digits, as HdrHistogram lays them out.
 const SLOTS: usize = 128;
 
@@ -29,6 +36,8 @@ const SLOTS: usize = 128;
 pub struct Windows {
     start: Timestamp,
     base_length: Span,
+    /// So many windows shorter than [`LONG`] are kept; then all become at least that long.
+    max_short: u64,
     /// Windows are `base_length` · 2^doublings long.
     doublings: u32,
     /// The index of `kept[0]` among all windows from the start.
@@ -84,11 +93,13 @@ impl Windows {
     ///
     /// # Panics
     /// When `base_length` is zero.
-    pub(crate) fn new(start: Timestamp, base_length: Span) -> Self {
+    pub(crate) fn new(start: Timestamp, base_length: Span, open_ended: bool) -> Self {
+        let max_short = if open_ended { MAX_SHORT_WINDOWS_OPEN_ENDED } else { MAX_SHORT_WINDOWS };
         assert!(!base_length.is_zero(), "windows need a length");
         Self {
             start,
             base_length,
+            max_short,
             doublings: 0,
             first: 0,
             kept: VecDeque::new(),
@@ -203,6 +214,11 @@ impl Windows {
     fn locate(&mut self, offset_ns: u64) -> Bounds {
         if self.last.start_ns <= offset_ns && offset_ns < self.last.end_ns {
             return self.last;
+        }
+        if self.length_ns() < LONG.as_ns() && offset_ns / self.length_ns() >= self.max_short {
+            while self.length_ns() < LONG.as_ns() {
+                self.double();
+            }
         }
         while offset_ns / self.length_ns() >= MAX_WINDOWS {
             self.double();

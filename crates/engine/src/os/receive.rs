@@ -23,7 +23,7 @@ const PAIRS: usize = 5;
 #[derive(Debug)]
 pub(super) struct WallClock {
     /// wall − monotonic.
-    offset_ns: i128,
+    offset_ns: i64,
     renew_at: Timestamp,
 }
 
@@ -42,18 +42,18 @@ impl WallClock {
 
     #[inline]
     pub(super) fn to_monotonic_ns(&self, wall_ns: u64) -> u64 {
-        u64::try_from(i128::from(wall_ns) - self.offset_ns).unwrap_or(0)
+        wall_ns.checked_add_signed(-self.offset_ns).unwrap_or(0)
     }
 }
 
 /// Reads the wall clock between two readings of the monotonic one; the pair with the least distance
 /// between the two was disturbed least.
-fn measure_offset_ns() -> i128 {
+fn measure_offset_ns() -> i64 {
     let pair = |_| {
         let before = monotonic_ns();
         let wall = wall_ns();
         let after = monotonic_ns();
-        (after - before, i128::from(wall) - i128::from(before + (after - before) / 2))
+        (after - before, wall.wrapping_sub(before + (after - before) / 2) as i64)
     };
     (0..PAIRS).map(pair).min().map_or(0, |(_, offset)| offset)
 }
@@ -81,44 +81,44 @@ pub(super) fn ask_for_stamps(_: &OwnedFd) -> bool {
     false
 }
 
-/// Room for one control message with the three stamps of `SO_TIMESTAMPING`, aligned for its header.
+/// Room for the one control message of `SO_TIMESTAMPING`, laid out as the kernel writes it: a header and
+/// three stamps.
 #[cfg(target_os = "linux")]
-#[repr(C, align(8))]
-struct Control([u8; 128]);
+#[repr(C)]
+struct Control {
+    header: libc::cmsghdr,
+    /// Software, deprecated, hardware.
+    stamps: [libc::timespec; 3],
+}
 
 /// Reads, and returns the bytes and the wall-clock stamp of the last of them.
 #[cfg(target_os = "linux")]
 #[inline]
 pub(super) fn receive_stamped(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
     use std::os::fd::AsRawFd;
-    let mut control = Control([0; 128]);
+    let mut control = std::mem::MaybeUninit::<Control>::uninit();
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: all-zero bytes are a valid msghdr: null pointers and lengths of zero.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
-    message.msg_control = (&raw mut control.0).cast();
-    message.msg_controllen = control.0.len() as _;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of::<Control>() as _;
     // SAFETY: the descriptor is open; the message points to buffers that outlive the call, with
     // their true lengths.
     let bytes = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
     if bytes < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel filled the message; CMSG_FIRSTHDR returns null or a header inside
-    // msg_control, and the stamps are read only where the header says that they are there.
-    let stamp = unsafe {
-        let header = libc::CMSG_FIRSTHDR(&raw const message);
-        if header.is_null()
-            || (*header).cmsg_level != libc::SOL_SOCKET
-            || (*header).cmsg_type != libc::SCM_TIMESTAMPING
-        {
-            None
-        } else {
-            // Three timespecs: software, deprecated, hardware.
-            let software: libc::timespec = libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned();
-            (software.tv_sec != 0).then(|| software.tv_sec as u64 * 1_000_000_000 + software.tv_nsec as u64)
-        }
+    let stamp = if message.msg_controllen as usize >= size_of::<Control>() {
+        // SAFETY: the kernel says that it wrote as many bytes as a Control has, and any bytes are one.
+        let Control { header, stamps } = unsafe { control.assume_init() };
+        let is_stamp = header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_TIMESTAMPING;
+        let software = stamps[0];
+        (is_stamp && software.tv_sec != 0)
+            .then(|| software.tv_sec as u64 * 1_000_000_000 + software.tv_nsec as u64)
+    } else {
+        None
     };
     Ok((bytes as usize, stamp))
 }

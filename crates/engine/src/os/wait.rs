@@ -6,7 +6,6 @@
 //! margin is how late this machine wakes, measured at the start.
 
 use std::io;
-use std::num::NonZeroU64;
 
 use plimsoll_core::plan::WaitStrategy;
 use plimsoll_core::{Span, Timestamp};
@@ -59,7 +58,7 @@ impl Calibration {
 pub(super) fn sleep_exactly() {
     #[cfg(target_os = "linux")]
     // A kernel that refuses leaves the thread with the usual slack, which calibration sees.
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
 /// The strategy at work.

@@ -4,9 +4,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use plimsoll_core::plan::{
-    Endpoint, Family, LatePolicy, Load, Operation, Protocol, RequestFacts, StatusRange, Target, WaitStrategy,
-};
+use plimsoll_core::plan::{Load, Operation, RequestFacts, Target};
 use plimsoll_core::value::Key;
 use plimsoll_core::{
     ArrivalLaw, DropReason, Failure, Outcome, Phase, Plan, Rate, RateProfile, Sample, Span, Template,
@@ -19,12 +17,6 @@ pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
 pub(crate) fn operation(name: &str) -> Operation {
     Operation {
-        name: name.to_owned(),
-        target: 0,
-        weight: 1,
-        request: Template::default(),
-        protocol: Protocol::Http1 { head_only: false, close: false },
-        success: StatusRange::HTTP,
         facts: RequestFacts {
             url: format!("http://127.0.0.1:8080/{name}"),
             protocol: "http/1.1".to_owned(),
@@ -32,40 +24,14 @@ pub(crate) fn operation(name: &str) -> Operation {
             headers: vec![("accept".to_owned(), "*/*".to_owned())],
             body_bytes: 0,
         },
+        ..Operation::http1(name, Template::default())
     }
 }
 
 pub(crate) fn open_plan(rate: u64, length: Span) -> Plan {
-    Plan {
-        load: Load::Open {
-            profile: RateProfile::constant(Rate::per_second(rate), length).unwrap(),
-            arrivals: ArrivalLaw::Even,
-            requests: None,
-        },
-        warmup: Span::ZERO,
-        timeout: Span::from_secs(5),
-        connect_timeout: Span::from_secs(5),
-        drain: Span::from_secs(5),
-        retry: None,
-        late: LatePolicy::Send,
-        max_in_flight: None,
-        connections: 10_000,
-        wait: WaitStrategy::Auto,
-        workers: 1,
-        seed: 1,
-        targets: vec![Target {
-            name: "http://127.0.0.1:8080".to_owned(),
-            endpoint: Endpoint::Tcp {
-                host: "127.0.0.1".to_owned(),
-                port: 8080,
-                family: Family::Any,
-                addresses: Vec::new(),
-            },
-            tls: None,
-        }],
-        operations: vec![operation("")],
-        variables: Vec::new(),
-    }
+    let profile = RateProfile::constant(Rate::per_second(rate), length).unwrap();
+    let load = Load::Open { profile, arrivals: ArrivalLaw::Even, requests: None };
+    Plan::new(load, Target::tcp("127.0.0.1", 8080), operation(""))
 }
 
 pub(crate) fn closed_plan(clients: u32, length: Span) -> Plan {
