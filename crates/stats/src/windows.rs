@@ -26,7 +26,7 @@ const LONG: Span = Span::from_ms(800);
 /// The most short windows where the run's end is known: those of 20 s in steps of 100 ms, and a drain.
 const MAX_SHORT_WINDOWS: u64 = 256;
 /// And where only a request count ends it, which may be soon or never: memory must not grow with it.
-const MAX_SHORT_WINDOWS_OPEN_ENDED: u64 = 128;
+const MAX_SHORT_WINDOWS_OPEN_ENDED: u64 = 96;
 
 /// Counts an octave in a window's histograms: 2 significant digits, as HdrHistogram lays them out.
 const SLOTS: usize = 128;
