@@ -96,6 +96,9 @@ impl Stage {
         let peak = self.rows.iter().map(|row| row.answered_per_s).fold(0.0, f64::max);
         let first = tell_of_clients(&self.rows, peak);
 
+        if self.interrupts.count() > 0 {
+            return Ok(Vec::new());
+        }
         let rate = (peak * 0.75).round().max(1.0);
         console::line(&format!(
             "act 2 of 3: requests on a schedule at 75 % of that peak, {}/s",
@@ -116,6 +119,9 @@ impl Stage {
             "even ones",
         );
         drop(steady);
+        if self.interrupts.count() > 0 {
+            return Ok(Vec::new());
+        }
 
         console::line("act 3 of 3: the server stands still for 300 ms in every 1.5 s");
         let stalling = server(Some(STALL))?;
@@ -142,6 +148,9 @@ impl Stage {
         let mut live = Live::new(&self.interrupts, shown.then_some(length)).labelled(&load);
         let outcome = plimsoll_engine::run(&lowered.plan, &mut live)?;
         live.clear();
+        if self.interrupts.count() > 0 {
+            return Ok(());
+        }
         let run = RunV1::new(&lowered.plan, &outcome.facts, &outcome.snapshot.recorder, &[0.5, 0.99], &[]);
         let answered_per_s = run.rates.achieved_per_s.unwrap_or(0.0);
         let response =

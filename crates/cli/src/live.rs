@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use plimsoll_core::Span;
@@ -23,13 +23,16 @@ pub(crate) struct Interrupts(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
+    /// A run is under way, which takes the first two interrupts to end in order.
+    running: AtomicBool,
     count: AtomicUsize,
     /// The first one's signal; 0 before there is any.
     first: AtomicUsize,
 }
 
 impl Interrupts {
-    /// Counts SIGINT and SIGTERM from now on instead of dying of them.
+    /// Counts SIGINT and SIGTERM from now on. Before a run has started one ends the process at once,
+    /// since there is nothing to lose; while it runs and its result is written, the third does.
     ///
     /// # Errors
     /// When the system does not let it.
@@ -40,7 +43,10 @@ impl Interrupts {
         std::thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in signals.forever() {
                 let _ = state.first.compare_exchange(0, signal as usize, Ordering::AcqRel, Ordering::Acquire);
-                state.count.fetch_add(1, Ordering::AcqRel);
+                let before = state.count.fetch_add(1, Ordering::AcqRel);
+                if before >= 2 || !state.running.load(Ordering::Acquire) {
+                    std::process::exit(128 + signal);
+                }
             }
         })?;
         Ok(this)
@@ -93,6 +99,10 @@ impl<'a> Live<'a> {
 impl Watch for Live<'_> {
     fn snapshot_every(&self) -> Option<Duration> {
         self.shown.map(|_| RENEW_EVERY)
+    }
+
+    fn on_start(&mut self) {
+        self.interrupts.0.running.store(true, Ordering::Release);
     }
 
     fn interrupts(&self) -> usize {

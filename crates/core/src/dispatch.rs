@@ -5,7 +5,8 @@
 //! 1. `poll(now)` until it no longer answers [`Action::Send`]. A send is never handed out before it
 //!    is due, and each is handed out once.
 //! 2. On [`Action::Wait`], wait until that moment or until a request ends.
-//! 3. `on_end(…)` for each request handed out, once, when it ends; then `poll` again.
+//! 3. `on_end(…)` for each request handed out, once, when it ends; then `poll` again. Those that are cut
+//!    off at the drain's end are not told.
 //! 4. After [`Action::Done`] nothing more will be due.
 
 mod closed;

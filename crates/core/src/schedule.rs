@@ -73,8 +73,15 @@ impl Schedule {
     }
 
     /// When the arrival after the last allowed one would be due: the end of the window of a run
-    /// that a request count ends. `None` where the profile ends first. Runs through all arrivals.
+    /// that a request count ends. `None` where there is no count, or the profile ends first. Random
+    /// arrivals have to be run through for it.
     pub fn due_after_limit(&self) -> Option<Timestamp> {
+        if self.limit == u64::MAX {
+            return None;
+        }
+        if self.gaps.is_none() {
+            return self.profile.due_of_index(self.limit, &mut 0).map(|offset| self.start + offset);
+        }
         let mut whole = Self { share: 0, of: 1, limit: self.limit.saturating_add(1), ..self.clone() };
         whole.by_ref().last().filter(|last| last.seq == self.limit).map(|last| last.due)
     }

@@ -38,7 +38,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The moments of `plan`. With a request count this runs through all of an open loop's arrivals.
+    /// The moments of `plan`. With a request count this runs through all of an open loop's random arrivals.
     pub fn of(plan: &Plan) -> Self {
         let start = Timestamp::ZERO + plan.warmup;
         let end = match &plan.load {

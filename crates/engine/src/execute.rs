@@ -41,7 +41,7 @@ pub enum Room {
 
 impl Room {
     /// True when an attempt can be taken on.
-    pub fn is_some(self) -> bool {
+    pub fn takes_one(self) -> bool {
         matches!(self, Self::Free | Self::MayOpen { .. })
     }
 }

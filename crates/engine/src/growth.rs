@@ -26,7 +26,8 @@ pub(crate) struct Growth {
     stretch_start: Timestamp,
     open_before: usize,
     answers: u64,
-    answers_before: u64,
+    /// Answers a nanosecond in the stretch before.
+    rate_before: f64,
     last_answer: Timestamp,
     held_until: Timestamp,
 }
@@ -46,22 +47,24 @@ impl Growth {
         }
         let stretch = now.since_or_zero(self.stretch_start);
         if stretch >= STRETCH {
-            // A stretch that nobody looked at for long says nothing of the one before it.
-            if stretch < STRETCH.saturating_mul(4) {
-                self.judge(open, now);
+            let rate = self.answers as f64 / stretch.as_ns() as f64;
+            // A stretch in which the worker was in time for long is not one to compare with.
+            let comparable = stretch < STRETCH.saturating_mul(4);
+            if comparable {
+                self.judge(open, rate, now);
             }
-            (self.answers_before, self.answers) = (self.answers, 0);
-            (self.open_before, self.stretch_start) = (open, now);
+            (self.rate_before, self.answers) = (rate, 0);
+            (self.open_before, self.stretch_start) = (if comparable { open } else { 0 }, now);
         }
         now >= self.held_until || now.since_or_zero(self.last_answer) > SILENCE
     }
 
-    fn judge(&mut self, open: usize, now: Timestamp) {
-        if self.open_before == 0 || self.answers_before == 0 {
+    fn judge(&mut self, open: usize, rate: f64, now: Timestamp) {
+        if self.open_before == 0 || self.rate_before == 0.0 {
             return;
         }
         let grown = open as f64 / self.open_before as f64;
-        let brought = self.answers as f64 / self.answers_before as f64;
+        let brought = rate / self.rate_before;
         if grown >= GROWN_RATIO && brought - 1.0 < (grown - 1.0) * WORTH_RATIO {
             self.held_until = now.saturating_add(HOLD);
         }

@@ -13,7 +13,7 @@ mod receive;
 mod wait;
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use plimsoll_core::Timestamp;
 use plimsoll_core::plan::WaitStrategy;
@@ -67,13 +67,16 @@ impl Os {
     /// Puts the clock's zero at `origin_ns` of [`monotonic_ns`]: the run's common start.
     pub fn set_origin(&mut self, origin_ns: u64) {
         self.clock = Clock::new(origin_ns);
+        if let Some(wall) = &mut self.wall {
+            wall.restart();
+        }
     }
 
     /// Wakes this worker's wait when `descriptor` can be read; it turns up as `key`.
     ///
     /// # Errors
     /// When the poller refuses it.
-    pub fn watch(&self, descriptor: &OwnedFd, key: u64) -> io::Result<()> {
+    pub fn watch(&self, descriptor: impl AsFd, key: u64) -> io::Result<()> {
         self.poller.add(descriptor, key)
     }
 }
@@ -89,8 +92,10 @@ impl System for Os {
     #[inline]
     fn wait(&mut self, due: Timestamp, timer: Timestamp) -> io::Result<()> {
         let now = self.clock.now();
+        let mut timer = timer;
         if let Some(wall) = &mut self.wall {
-            wall.renew(now);
+            // However long the wait, the map is not older than its time when an answer ends it.
+            timer = timer.min(wall.renew(now));
         }
         self.waiter.wait(&mut self.clock, &mut self.poller, now, due, timer)
     }
@@ -156,9 +161,9 @@ impl System for Os {
         drop(socket);
     }
 
-    fn has_stamps(&self) -> bool {
+    fn has_stamps(&self) -> Option<bool> {
         let [without, with] = self.reads;
-        with > 0 && without * 100 <= with
+        (without + with > 0).then_some(without * 100 <= with)
     }
 
     fn usage(&self) -> Usage {

@@ -114,7 +114,7 @@ struct OperationSetup {
 struct Flight {
     attempt: Attempt,
     /// `None` while it stands in line.
-    connection: Option<u32>,
+    connection: Option<Id>,
     sent: Option<Timestamp>,
     first_byte: Option<Timestamp>,
 }
@@ -294,7 +294,7 @@ impl<S: System> Execute<S> for Pool<S> {
             }
             // An answer that reached this machine in time must not be lost because the worker was
             // late itself: a last look before the verdict.
-            let Some(id) = self.connections.id(*connection) else { break };
+            let id = *connection;
             let attempt = self.attempts.id(slot);
             self.read(system, id, false);
             if self.attempts.id(slot) == attempt && self.answer_timers.contains(slot) {

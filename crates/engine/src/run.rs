@@ -75,6 +75,9 @@ pub trait Watch {
         None
     }
 
+    /// The run's clock starts now.
+    fn on_start(&mut self) {}
+
     /// How many interrupts have come: at one the run stops and drains briefly, at two it ends.
     fn interrupts(&self) -> usize {
         0
@@ -99,6 +102,7 @@ impl Watch for Unwatched {}
 /// When it cannot take place; nothing has been sent then.
 pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
     limits::raise_descriptor_limit();
+    let used_before = limits::process_usage();
     let targets = set_up_targets(plan)?;
     let calibration = Calibration::measure().map_err(machine("wait"))?;
     let strategy = wait_strategy(plan);
@@ -116,7 +120,7 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
     let interrupted = watch.interrupts() > 0;
     let (recorder, log) = crew.finish();
     let window = window(plan, &times, log.window_end(), log.finished());
-    let facts = facts::gather(plan, started_at, window, strategy, interrupted, &log);
+    let facts = facts::gather(plan, started_at, window, strategy, interrupted, &used_before, &log);
     Ok(Outcome { snapshot: Snapshot::new(log.snapshots() + 1, recorder), facts })
 }
 

@@ -107,8 +107,8 @@ pub trait System {
     /// Closes the connection. Its key may still turn up once among those found ready before.
     fn close(&mut self, socket: Self::Socket);
 
-    /// True when reads have carried stamps, all but a few of them.
-    fn has_stamps(&self) -> bool;
+    /// Whether reads have carried stamps, all but a few of them; `None` before there was any.
+    fn has_stamps(&self) -> Option<bool>;
 
     /// Processor time used so far.
     fn usage(&self) -> Usage;

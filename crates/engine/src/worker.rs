@@ -3,7 +3,7 @@
 //! ```text
 //! turn:
 //!     send all that is due              (each send reads the clock; a bounded number a turn)
-//!     fire timers                       (timeouts, copies, the drain's end)
+//!     fire timers                       (timeouts, late requests, the drain's end)
 //!     wait until the next due time or timer, or a socket is ready
 //!     for each ready socket: read, decode, record; then send what has become due meanwhile
 //! ```
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use plimsoll_core::dispatch::{Action, Dispatcher, Send};
-use plimsoll_core::plan::{LatePolicy, Plan, Retry, StatusRange};
+use plimsoll_core::plan::{LatePolicy, Load, Plan, Retry, StatusRange};
 use plimsoll_core::{DropReason, Failure, Outcome, Sample, Span, Timestamp};
 use plimsoll_stats::Recorder;
 
@@ -71,6 +71,8 @@ pub struct Rules {
     pub drain: Span,
     /// The end of the schedule; [`Timestamp::MAX`] where only a request count ends it.
     pub schedule_end: Timestamp,
+    /// Requests are due by a schedule. A closed loop's clients have a connection each, whatever it costs.
+    pub open_loop: bool,
     /// By operation, the statuses that are a success.
     pub success: Vec<StatusRange>,
 }
@@ -85,6 +87,7 @@ impl Rules {
             max_in_flight,
             drain: plan.drain,
             schedule_end,
+            open_loop: matches!(plan.load, Load::Open { .. }),
             success: plan.operations.iter().map(|operation| operation.success).collect(),
         }
     }
@@ -107,6 +110,8 @@ struct Live {
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     met: Timestamp,
+    /// When it was last seen to be in force.
+    seen: Timestamp,
     /// It is the plan's limit of connections, not the pace of connecting.
     of_connections: bool,
 }
@@ -132,6 +137,8 @@ pub struct Worker<S: System, X: Execute<S>, D: Dispatcher> {
     /// When the head was first put off, no connection being idle.
     put_off_since: Option<Timestamp>,
     growth: Growth,
+    /// When opening a connection that was not worth it is thought of again.
+    ask_again: Timestamp,
     in_flight: u64,
     /// The dispatcher will hand out nothing more.
     over: bool,
@@ -160,6 +167,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             quiet: true,
             put_off_since: None,
             growth: Growth::default(),
+            ask_again: Timestamp::MAX,
             in_flight: 0,
             over: false,
             stopped: false,
@@ -235,17 +243,21 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
     ///
     /// Whoever drives several workers in one simulated world calls the two parts himself.
     pub fn begin_turn(&mut self) -> Option<Wake> {
+        let now = self.system.now();
+        // Timeouts fire before the drain ends, and nothing is sent after it.
+        let fired = self.fire_timers(now);
+        if now >= self.drain_end {
+            self.report();
+            self.cut_off();
+            return None;
+        }
         let mut due = self.dispatch();
         let now = self.system.now();
-        if self.fire_timers(now) {
+        if !fired && self.fire_timers(now) {
             due = due.min(self.dispatch());
         }
         self.report();
         if self.over && self.head.is_none() && self.live.len() == 0 {
-            return None;
-        }
-        if now >= self.drain_end {
-            self.cut_off();
             return None;
         }
         if !self.again.is_empty() {
@@ -268,7 +280,9 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
     }
 
     fn take_ready(&mut self, ready: Ready) {
-        if self.executor.on_ready(&mut self.system, ready) {
+        if self.executor.on_ready(&mut self.system, ready)
+            && !self.again.iter().any(|queued| queued.key == ready.key)
+        {
             self.again.push_back(Ready { writable: false, ..ready });
         }
         self.take_progress();
@@ -280,9 +294,17 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
     fn dispatch(&mut self) -> Timestamp {
         for _ in 0..SENDS_A_TURN {
             let now = self.system.now();
-            self.send_copies(now);
+            if self.send_copy(now) {
+                continue;
+            }
             let send = match self.head.take() {
-                Some(send) => send,
+                Some(send) => {
+                    // Until now nothing had changed.
+                    if let Some(limit) = &mut self.limit {
+                        limit.seen = now;
+                    }
+                    send
+                }
                 None => match self.dispatcher.poll(now) {
                     Action::Send(send) => send,
                     Action::Wait(until) => {
@@ -296,23 +318,31 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
                 },
             };
             assert!(send.due <= now, "a request is never sent before it is due");
+            // What became due after the limit was last seen did not find the worker standing there.
+            if self.limit.is_some_and(|limit| send.due > limit.seen) {
+                self.limit = None;
+            }
             if let Some(reason) = self.reason_to_drop(&send, now) {
                 self.record_dropped(send, now, reason);
                 continue;
             }
             match self.executor.room(send.operation) {
                 Room::Free => self.put_off_since = None,
-                Room::MayOpen { open } => {
-                    if let Err(look_again) = self.should_open(open, send.due, now) {
-                        self.head = Some(send);
-                        return look_again;
-                    }
+                Room::MayOpen { .. } if !self.rules.open_loop => {}
+                Room::MayOpen { open } if !self.growth.allows(open, now.since(send.due), now) => {
+                    self.head = Some(send);
+                    self.stand_at_limit(now, false);
+                    self.ask_again = now.saturating_add(ASK_AGAIN);
+                    return Timestamp::MAX;
                 }
+                Room::MayOpen { open } if !self.should_open(open, now) => {
+                    self.head = Some(send);
+                    return now;
+                }
+                Room::MayOpen { .. } => {}
                 full @ (Room::AtConnectionLimit | Room::Connecting) => {
                     self.head = Some(send);
-                    let of_connections = full == Room::AtConnectionLimit;
-                    self.limit.get_or_insert(Limit { met: now, of_connections }).of_connections |=
-                        of_connections;
+                    self.stand_at_limit(now, full == Room::AtConnectionLimit);
                     return Timestamp::MAX;
                 }
             }
@@ -322,25 +352,28 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         self.system.now()
     }
 
-    /// Whether a request for which no connection is idle should have one opened now; if not, when that
-    /// is to be asked again.
+    /// The worker cannot take a request up, through no lateness of its own.
+    fn stand_at_limit(&mut self, now: Timestamp, of_connections: bool) {
+        let limit = self.limit.get_or_insert(Limit { met: now, seen: now, of_connections });
+        limit.seen = now;
+        limit.of_connections |= of_connections;
+    }
+
+    /// Whether a request for which no connection is idle should have one opened now.
     ///
     /// First the sockets are looked at, anew for each: an answer that lies there frees a connection. A
     /// worker that always finds one opens a connection only for a request that found none idle for
-    /// [`PATIENCE`] with each that is open, and a late one only where that brings answers.
-    fn should_open(&mut self, open: usize, due: Timestamp, now: Timestamp) -> Result<(), Timestamp> {
-        if !self.growth.allows(open, now.since(due), now) {
-            return Err(now.saturating_add(ASK_AGAIN));
-        }
+    /// [`PATIENCE`] with each that is open.
+    fn should_open(&mut self, open: usize, now: Timestamp) -> bool {
         if !self.quiet {
             let since = *self.put_off_since.get_or_insert(now);
             if now.since_or_zero(since) < PATIENCE.saturating_mul(open as u64) {
-                return Err(now);
+                return false;
             }
         }
         self.quiet = false;
         self.put_off_since = None;
-        Ok(())
+        true
     }
 
     fn submit(&mut self, send: Send, now: Timestamp) {
@@ -387,7 +420,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         // A copy that is due and finds no room waits for an end, not for a moment. One that has become
         // due since the last look at the copies does not wait.
         let copy = of(&self.copies)
-            .filter(|live| live.next_copy > now || self.executor.room(live.send.operation).is_some())
+            .filter(|live| live.next_copy > now || self.executor.room(live.send.operation).takes_one())
             .map(|live| live.next_copy);
         let late = match self.rules.late {
             LatePolicy::Send => None,
@@ -398,7 +431,8 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             }
         };
         let timers = [copy, late].into_iter().flatten().min().unwrap_or(Timestamp::MAX);
-        timers.min(self.executor.next_timer()).min(self.drain_end)
+        let ask_again = if self.ask_again > now { self.ask_again } else { Timestamp::MAX };
+        timers.min(self.executor.next_timer()).min(self.drain_end).min(ask_again)
     }
 
     /// True when something ended, so that more may be due.
@@ -428,22 +462,21 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         fired
     }
 
-    /// Sends the copies that are due, as far as there is room.
+    /// Sends a copy, where one is due and there is room for it.
     #[inline]
-    fn send_copies(&mut self, now: Timestamp) {
-        while let Some(slot) = self.copies.front() {
-            let Some(request) = self.live.id(slot) else { break };
-            let Some(live) = self.live.get_mut(request) else { break };
-            if live.next_copy > now || !self.executor.room(live.send.operation).is_some() {
-                break;
-            }
-            self.copies.pop_front();
-            live.copies += 1;
-            live.next_copy = Timestamp::MAX;
-            let attempt = Attempt { request, operation: live.send.operation, key: live.send.key };
-            self.executor.submit(&mut self.system, attempt, now);
-            self.take_progress();
+    fn send_copy(&mut self, now: Timestamp) -> bool {
+        let Some(request) = self.copies.front().and_then(|slot| self.live.id(slot)) else { return false };
+        let Some(live) = self.live.get_mut(request) else { return false };
+        if live.next_copy > now || !self.executor.room(live.send.operation).takes_one() {
+            return false;
         }
+        self.copies.pop_front();
+        live.copies += 1;
+        live.next_copy = Timestamp::MAX;
+        let attempt = Attempt { request, operation: live.send.operation, key: live.send.key };
+        self.executor.submit(&mut self.system, attempt, now);
+        self.take_progress();
+        true
     }
 
     // ---- the account -------------------------------------------------------------------------

@@ -458,8 +458,8 @@ impl System for SimSystem {
         inner.after_delay(Event::ClientClosed { connection: socket });
     }
 
-    fn has_stamps(&self) -> bool {
-        self.world.0.borrow().wire.stamps
+    fn has_stamps(&self) -> Option<bool> {
+        Some(self.world.0.borrow().wire.stamps)
     }
 
     fn usage(&self) -> Usage {

@@ -80,10 +80,13 @@ impl ClosedLoop {
             return Span::ZERO;
         }
         client.failures = client.failures.saturating_add(1);
-        let doublings = match sample.sent {
-            None => client.failures - 1,
-            Some(_) if client.failures >= 2 => client.failures - 2,
-            Some(_) => return Span::ZERO,
+        // A connection that turned out to be closed when it was written to is no failed connect.
+        let connected =
+            sample.sent.is_some() || sample.outcome == Outcome::Failed(Failure::ClosedBeforeResponse);
+        let doublings = match connected {
+            false => client.failures - 1,
+            true if client.failures >= 2 => client.failures - 2,
+            true => return Span::ZERO,
         };
         BACK_OFF_FIRST.saturating_mul(1 << doublings.min(10)).min(BACK_OFF_LONGEST)
     }

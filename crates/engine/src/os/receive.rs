@@ -32,12 +32,19 @@ impl WallClock {
         Self { offset_ns: measure_offset_ns(), renew_at: Timestamp::ZERO }
     }
 
+    /// Renews the map where it is time; returns when it will be again.
     #[inline]
-    pub(super) fn renew(&mut self, now: Timestamp) {
+    pub(super) fn renew(&mut self, now: Timestamp) -> Timestamp {
         if now >= self.renew_at {
             self.offset_ns = measure_offset_ns();
             self.renew_at = now.saturating_add(RENEW);
         }
+        self.renew_at
+    }
+
+    /// The run's clock was set anew.
+    pub(super) fn restart(&mut self) {
+        self.renew_at = Timestamp::ZERO;
     }
 
     #[inline]

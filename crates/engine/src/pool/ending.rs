@@ -55,6 +55,11 @@ impl<S: System> Pool<S> {
     /// Closes a connection that no attempt is on.
     pub(super) fn close(&mut self, system: &mut S, id: Id) {
         let Some(connection) = self.connections.remove(id) else { return };
+        debug_assert!(
+            !matches!(connection.state, State::Busy(flight)
+                if self.attempts.at(flight).is_some_and(|f| f.connection == Some(id))),
+            "an attempt must end before its connection is closed"
+        );
         if connection.state.is_established() {
             self.counts.established -= 1;
         }

@@ -97,6 +97,8 @@ impl<S: System> Pool<S> {
             }
             if decrypted.closed {
                 codec.eof(&mut self.scratch.events);
+                // What its last answer frees must not carry another request.
+                connection.hung_up = true;
             }
             if !self.scratch.out.is_empty() {
                 self.encrypt_and_write(system, id);
@@ -104,7 +106,7 @@ impl<S: System> Pool<S> {
             self.take_events(system, id, done, read);
         }
         if decrypted.closed {
-            self.close(system, id);
+            self.close_broken(system, id, read, Failure::ClosedInResponse);
         }
     }
 

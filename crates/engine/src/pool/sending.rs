@@ -64,7 +64,7 @@ impl<S: System> Pool<S> {
         self.scratch.out.clear();
         codec.start(Token(flight), Request { bytes, kind: operation.kind }, &mut self.scratch.out);
         connection.state = State::Busy(flight);
-        tenant.connection = Some(id.slot);
+        tenant.connection = Some(id);
         tenant.sent = Some(now);
         let request = tenant.attempt.request;
         let first_write = self.encrypt_and_write(system, id);

@@ -4,7 +4,6 @@
 //! meet at a gate; the run's clock starts a moment later, the same for all.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Barrier, OnceLock};
@@ -60,7 +59,7 @@ pub(super) struct End {
     pub(super) counts: ConnectionCounts,
     pub(super) usage: Usage,
     pub(super) finished: Timestamp,
-    pub(super) kernel_stamps: bool,
+    pub(super) kernel_stamps: Option<bool>,
     /// What ended the run before its time.
     pub(super) fault: Option<io::Error>,
 }
@@ -124,17 +123,17 @@ impl Crew {
             wanted: AtomicU64::new(0),
             established: AtomicU64::new(0),
         });
-        // Everything that can fail comes before the first thread, which would wait at the gate.
+        // What can fail for want of descriptors comes before the first thread, which waits at the gate.
         let mut prepared = Vec::new();
         for number in 0..workers {
             let os = Os::new(kit.strategy, kit.calibration, true).map_err(machine("watch sockets"))?;
-            let (post, inbox, ear) = channel().map_err(machine("make a channel between threads"))?;
-            os.watch(&ear, BELL_KEY).map_err(machine("watch a socket"))?;
-            prepared.push((number, os, post, inbox, ear));
+            let (post, inbox) = channel().map_err(machine("make a channel between threads"))?;
+            os.watch(inbox.ear(), BELL_KEY).map_err(machine("watch a socket"))?;
+            prepared.push((number, os, post, inbox));
         }
         let (sender, messages) = mpsc::channel();
         let mut hands = Vec::new();
-        for (number, os, post, inbox, ear) in prepared {
+        for (number, os, post, inbox) in prepared {
             let share = Share { number, of: workers };
             let job = Job {
                 number: number as usize,
@@ -142,7 +141,6 @@ impl Crew {
                 gate: Arc::clone(&gate),
                 inbox,
                 messages: sender.clone(),
-                _ear: ear,
             };
             let worker = worker(kit, share, os);
             let thread = std::thread::Builder::new()
@@ -176,10 +174,11 @@ impl Crew {
 
     /// Watches until every worker has ended.
     pub(super) fn oversee(&mut self, watch: &mut dyn Watch) {
-        let started_ns = self.gate.origin_ns.get().copied().flatten().unwrap_or(0);
+        let started_ns = self.gate.origin_ns.get().copied().flatten().unwrap_or_else(monotonic_ns);
         let every = watch.snapshot_every();
         let mut next_snapshot = every;
         let mut told = 0;
+        watch.on_start();
         while self.log.ends.len() < self.hands.len() {
             let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(started_ns));
             let until_snapshot = next_snapshot.map_or(LOOK_EVERY, |at| at.saturating_sub(elapsed));
@@ -298,8 +297,6 @@ struct Job {
     gate: Arc<Gate>,
     inbox: Inbox,
     messages: Sender<Message>,
-    /// The bell's other end, open as long as the thread runs.
-    _ear: OwnedFd,
 }
 
 impl Job {

@@ -8,7 +8,7 @@ use plimsoll_core::plan::{Plan, WaitStrategy};
 use plimsoll_stats::{ConnectionFacts, HostFacts, RunFacts};
 
 use super::crew::Log;
-use crate::os::limits;
+use crate::os::limits::{self, ProcessUsage};
 
 pub(super) fn gather(
     plan: &Plan,
@@ -16,6 +16,7 @@ pub(super) fn gather(
     window: Span,
     strategy: WaitStrategy,
     interrupted: bool,
+    used_before: &ProcessUsage,
     log: &Log,
 ) -> RunFacts {
     let process = limits::process_usage();
@@ -50,9 +51,9 @@ pub(super) fn gather(
             WaitStrategy::Spin => "spin",
             WaitStrategy::Sleep => "sleep",
         },
-        receive_clock: if log.ends.iter().all(|end| end.kernel_stamps) { "kernel" } else { "user" },
-        cpu_user: process.cpu_user,
-        cpu_system: process.cpu_system,
+        receive_clock: receive_clock(log),
+        cpu_user: process.cpu_user - used_before.cpu_user,
+        cpu_system: process.cpu_system - used_before.cpu_system,
         busy_ratio: busiest.filter(|ratio| ratio.is_finite()),
         max_rss_bytes: Some(process.max_rss_bytes),
         connections: ConnectionFacts {
@@ -66,6 +67,12 @@ pub(super) fn gather(
         notes: log.ends.iter().filter_map(fault).collect(),
         host: host(),
     }
+}
+
+/// Whose clock stamped the answers; workers that read nothing have no say.
+fn receive_clock(log: &Log) -> &'static str {
+    let mut clocks = log.ends.iter().filter_map(|end| end.kernel_stamps).peekable();
+    if clocks.peek().is_some() && clocks.all(|kernel| kernel) { "kernel" } else { "user" }
 }
 
 fn host() -> HostFacts {

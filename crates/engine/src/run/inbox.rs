@@ -1,7 +1,6 @@
 //! Commands to a worker, read between its turns.
 
-use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,17 +36,18 @@ pub(super) struct Post {
 pub(super) struct Inbox {
     commands: Receiver<Command>,
     pending: Arc<AtomicBool>,
+    ear: UnixStream,
 }
 
-/// A channel, and the descriptor that becomes readable when it has something.
-pub(super) fn channel() -> io::Result<(Post, Inbox, OwnedFd)> {
+/// A channel; [`Inbox::ear`] becomes readable when it has something.
+pub(super) fn channel() -> io::Result<(Post, Inbox)> {
     let (sender, commands) = sync_channel(MOST);
     let (bell, ear) = UnixStream::pair()?;
     bell.set_nonblocking(true)?;
     ear.set_nonblocking(true)?;
     let pending = Arc::new(AtomicBool::new(false));
     let post = Post { commands: sender, pending: Arc::clone(&pending), bell };
-    Ok((post, Inbox { commands, pending }, ear.into()))
+    Ok((post, Inbox { commands, pending, ear }))
 }
 
 impl Post {
@@ -57,13 +57,18 @@ impl Post {
             TrySendError::Full(command) | TrySendError::Disconnected(command) => command,
         })?;
         self.pending.store(true, Ordering::Release);
-        // A bell that is full of unheard rings has woken the worker already.
+        // A bell that is full of unheard rings wakes the worker with the first of them.
         let _ = (&self.bell).write(&[1]);
         Ok(())
     }
 }
 
 impl Inbox {
+    /// Becomes readable with every command.
+    pub(super) fn ear(&self) -> &UnixStream {
+        &self.ear
+    }
+
     /// The next command, where there is one. Costs one load where there is none.
     #[inline]
     pub(super) fn next(&self) -> Option<Command> {
@@ -72,6 +77,8 @@ impl Inbox {
         }
         self.commands.try_recv().ok().or_else(|| {
             self.pending.store(false, Ordering::Release);
+            // Emptied, so that there is always room for the ring that makes it readable anew.
+            while (&self.ear).read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
             // One may have come between the look and the flag.
             self.commands.try_recv().ok()
         })
