@@ -31,8 +31,8 @@ struct State {
 }
 
 impl Interrupts {
-    /// Counts SIGINT and SIGTERM from now on. Before a run has started one ends the process at once,
-    /// since there is nothing to lose; while it runs and its result is written, the third does.
+    /// Counts SIGINT and SIGTERM from now on. Before a run has started the second one ends the process
+    /// at once, since there is nothing to lose; while it runs and its result is written, the third does.
     ///
     /// # Errors
     /// When the system does not let it.
@@ -44,7 +44,8 @@ impl Interrupts {
             for signal in signals.forever() {
                 let _ = state.first.compare_exchange(0, signal as usize, Ordering::AcqRel, Ordering::Acquire);
                 let before = state.count.fetch_add(1, Ordering::AcqRel);
-                if before >= 2 || !state.running.load(Ordering::Acquire) {
+                let patience = if state.running.load(Ordering::Acquire) { 2 } else { 1 };
+                if before >= patience {
                     std::process::exit(128 + signal);
                 }
             }

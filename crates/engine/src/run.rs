@@ -114,7 +114,7 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
         window_length: window_length(times.end.since_or_zero(times.start)),
     };
     let kit = Kit { plan, targets: &targets, calibration, strategy, config, schedule_end: times.end };
-    let mut crew = Crew::set_up(&kit)?;
+    let mut crew = Crew::set_up(&kit, watch)?;
     let started_at = crew.start();
     crew.oversee(watch);
     let interrupted = watch.interrupts() > 0;

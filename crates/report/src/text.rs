@@ -105,10 +105,10 @@ fn load_model(plan: &Plan) -> String {
 
 fn what_happened(run: &RunV1) -> String {
     let counts = &run.counts;
-    if run.rates.window_ns == 0 && counts.due == 0 {
-        return "Nothing was sent.".to_owned();
-    }
     let interrupted = if run.interrupted { "Interrupted. " } else { "" };
+    if run.rates.window_ns == 0 && counts.due == 0 {
+        return format!("{interrupted}Nothing was sent.");
+    }
     let (answered, due) = (count(counts.answered), count(counts.due));
     let answered = format!("{answered} of {due} request{} answered", plural(counts.due));
     let window = span(run.rates.window_ns as f64);

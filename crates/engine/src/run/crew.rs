@@ -65,7 +65,12 @@ pub(super) struct End {
 }
 
 enum Message {
-    Recorded { number: usize, recorder: Box<Recorder> },
+    /// A worker has done what comes before the start.
+    SetUp,
+    Recorded {
+        number: usize,
+        recorder: Box<Recorder>,
+    },
     Ended(Box<End>),
 }
 
@@ -77,6 +82,8 @@ pub(super) struct Crew {
     config: RecorderConfig,
     log: Log,
     cumulative: Option<Recorder>,
+    /// An interrupt came before the start.
+    interrupted: bool,
 }
 
 struct Hand {
@@ -115,7 +122,8 @@ impl Log {
 
 impl Crew {
     /// Starts the threads and waits until all workers are set up.
-    pub(super) fn set_up(kit: &Kit<'_>) -> Result<Self, RunError> {
+    /// An interrupt ends that waiting, and then nothing is started.
+    pub(super) fn set_up(kit: &Kit<'_>, watch: &dyn Watch) -> Result<Self, RunError> {
         let workers = kit.plan.workers;
         let gate = Arc::new(Gate {
             barrier: Barrier::new(workers as usize + 1),
@@ -149,6 +157,17 @@ impl Crew {
                 .map_err(machine("start a thread"))?;
             hands.push(Hand { post, thread, spare: None, asked: false });
         }
+        drop(sender);
+        let mut interrupted = false;
+        for _ in 0..workers {
+            while let Err(RecvTimeoutError::Timeout) = messages.recv_timeout(LOOK_EVERY) {
+                if !interrupted && watch.interrupts() > 0 {
+                    interrupted = true;
+                    hands.iter().for_each(|hand: &Hand| _ = hand.post.send(Command::Stop));
+                }
+            }
+        }
+        interrupted |= watch.interrupts() > 0;
         gate.barrier.wait();
         let wanted = gate.wanted.load(Ordering::Acquire);
         let established = gate.established.load(Ordering::Acquire);
@@ -159,12 +178,12 @@ impl Crew {
             snapshots: 0,
             window_end: Timestamp::ZERO,
         };
-        Ok(Self { hands, gate, messages, config: kit.config, log, cumulative: None })
+        Ok(Self { hands, gate, messages, config: kit.config, log, cumulative: None, interrupted })
     }
 
     /// Opens the gate; returns the wall clock at the run's start.
     pub(super) fn start(&mut self) -> SystemTime {
-        let useless = self.log.wanted.is_some() && self.log.established == 0;
+        let useless = self.interrupted || (self.log.wanted.is_some() && self.log.established == 0);
         let origin = (!useless).then(|| monotonic_ns() + START_IN_NS);
         let _ = self.gate.origin_ns.set(origin);
         let started_at = wall_clock_in(START_IN_NS);
@@ -245,6 +264,7 @@ impl Crew {
 
     fn take(&mut self, message: Message) {
         match message {
+            Message::SetUp => {}
             Message::Recorded { number, mut recorder } => {
                 self.merge(&recorder);
                 recorder.clear();
@@ -304,6 +324,7 @@ impl Job {
         let mut fault = self.open_ahead(&mut worker).err();
         self.gate.wanted.fetch_add(self.ahead, Ordering::AcqRel);
         self.gate.established.fetch_add(worker.executor().counts().established, Ordering::AcqRel);
+        let _ = self.messages.send(Message::SetUp);
         self.gate.barrier.wait();
         self.gate.barrier.wait();
         let before = worker.system().usage();
@@ -347,7 +368,7 @@ impl Job {
     }
 
     /// Opens the connections that should stand before the start; those that fail are told by the
-    /// difference.
+    /// difference. Any command ends it: before the start there is only the one to stop.
     fn open_ahead(&self, worker: &mut RunWorker) -> io::Result<()> {
         let mut left = self.ahead;
         loop {
@@ -357,7 +378,7 @@ impl Job {
             while left > 0 && pool.open_ahead(system, now) {
                 left -= 1;
             }
-            if left == 0 && pool.connecting() == 0 {
+            if left == 0 && pool.connecting() == 0 || self.inbox.next().is_some() {
                 return Ok(());
             }
             let timer = pool.next_timer();
