@@ -112,10 +112,11 @@ impl Watch for Live<'_> {
 
     fn on_snapshot(&mut self, elapsed: Span, snapshot: &Snapshot) {
         let now = Progress::new(&snapshot.recorder, elapsed, None);
-        let line = progress_line(&self.before, &now, self.shown.flatten());
-        let hint =
-            if self.interrupts.count() > 0 { " · stopping, interrupt again to leave at once" } else { "" };
-        let _ = write!(io::stderr(), "\r\x1b[2K{}{line}{hint}", self.label);
+        let line = match self.interrupts.count() {
+            0 => progress_line(&self.before, &now, self.shown.flatten()),
+            _ => "stopping; interrupt again to leave at once".to_owned(),
+        };
+        let _ = write!(io::stderr(), "\r\x1b[2K{}{line}", self.label);
         self.before = now;
     }
 }

@@ -180,7 +180,7 @@ fn latency(run: &RunV1, out: &mut String) {
         let _ = writeln!(out, "{}", line.trim_end());
     }
     if run.response_ns.is_some() {
-        out.push_str("response: from due, what a user would have waited; service: from send (client view)\n");
+        out.push_str("response: from due, as a user waits; service: from send (client view)\n");
     }
     if notes.lower_bounds {
         out.push_str("≥ lower bound: requests without an answer would have taken longer\n");
