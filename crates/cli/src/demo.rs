@@ -30,8 +30,6 @@ const STALL: &str = "every=1500ms,for=300ms";
 /// Clients of act 1's runs, and how long each of them lasts.
 const CLIENTS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 const CLOSED_RUN: &str = "1s";
-/// Before each of them: all clients start at once, and the first round of answers is not like the rest.
-const CLOSED_WARMUP: &str = "200ms";
 /// The length of the runs of acts 2 and 3.
 const OPEN_RUN: &str = "4s";
 const STALL_RUN: &str = "4500ms";
@@ -84,12 +82,8 @@ impl Stage {
         let steady = server(None)?;
         console::line("act 1 of 3: clients that wait for their answers, more and more of them");
         for clients in CLIENTS {
-            let args = RunArgs {
-                clients: Some(clients.to_string()),
-                warmup: given(CLOSED_WARMUP),
-                duration: given(CLOSED_RUN),
-                ..to(&steady)
-            };
+            let args =
+                RunArgs { clients: Some(clients.to_string()), duration: given(CLOSED_RUN), ..to(&steady) };
             let load = format!("closed, {clients} client{}", if clients == 1 { "" } else { "s" });
             self.run(1, load, args)?;
         }
