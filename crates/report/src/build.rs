@@ -260,7 +260,8 @@ fn counts(counts: &Counts) -> model::Counts {
 
 fn rates(counts: &Counts, recorder: &Recorder, window: Span) -> model::Rates {
     let per_s = |n: u64| (!window.is_zero()).then(|| n as f64 / window.as_secs_f64());
-    let offered_per_s = per_s(counts.sent_in_window);
+    let carried = recorder.carried();
+    let offered_per_s = per_s(counts.sent_in_window + carried.sent);
     // Only windows that lie wholly inside the rate window: the last may hold a part of one, and those
     // of the drain belong to no rate. A run shorter than one window has no other peak than its rate.
     let peak = recorder
@@ -273,8 +274,8 @@ fn rates(counts: &Counts, recorder: &Recorder, window: Span) -> model::Rates {
         window_ns: window.as_ns(),
         intended_per_s: per_s(counts.due),
         offered_per_s,
-        achieved_per_s: per_s(counts.answered_in_window),
-        goodput_per_s: per_s(counts.ok_in_window),
+        achieved_per_s: per_s(counts.answered_in_window + carried.answered),
+        goodput_per_s: per_s(counts.ok_in_window + carried.ok),
         peak_sent_per_s: peak.or(offered_per_s),
     }
 }

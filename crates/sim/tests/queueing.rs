@@ -96,6 +96,16 @@ fn n_clients_of_one_server_wait_n_service_times_each() {
 }
 
 #[test]
+fn answers_of_the_warm_up_inside_the_window_are_in_its_rates() {
+    // 8 clients at a server of 1 ms answer once a millisecond, warm-up or not.
+    let plan = plimsoll_core::Plan { warmup: Span::from_ms(100), ..closed(8, Span::from_secs(2)) };
+    let run = Simulation::new(plan, Queue::new(Service::Fixed(SERVICE), 1, 1)).run();
+    let (counts, carried) = (run.recorder.counts(), run.recorder.carried());
+    assert_eq!(counts.answered_in_window + carried.answered, 2000);
+    assert_eq!((carried.answered, carried.ok, carried.sent), (8, 8, 0));
+}
+
+#[test]
 fn a_run_replays_exactly_and_another_seed_differs() {
     let run = |seed| simulate(0.7, Service::Exponential(SERVICE), 1, seed).samples;
     let first = run(5);

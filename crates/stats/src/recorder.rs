@@ -38,6 +38,7 @@ pub struct RecorderConfig {
 pub struct Recorder {
     config: RecorderConfig,
     warmup: Counts,
+    carried: Carried,
     operations: Vec<OperationRecorder>,
     windows: Windows,
     connect: Histogram,
@@ -86,6 +87,36 @@ pub struct OperationRecorder {
     pub failures_of_other_kinds: u64,
 }
 
+/// What requests of the warm-up did inside the rate window. They are in no measured count, but what was
+/// sent and answered there belongs to its rates: without it a closed loop's rate would read low by its
+/// clients' first answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Sent.
+    pub sent: u64,
+    /// Answered.
+    pub answered: u64,
+    /// Answered, and a success.
+    pub ok: u64,
+}
+
+impl Carried {
+    fn record(&mut self, sample: &Sample, start: Timestamp, window_end: Timestamp) {
+        let inside = |at: Timestamp| u64::from(start <= at && at < window_end);
+        self.sent += sample.sent.map_or(0, inside);
+        if sample.is_answered() {
+            self.answered += inside(sample.end);
+            self.ok += if sample.outcome == Outcome::Ok { inside(sample.end) } else { 0 };
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.answered += other.answered;
+        self.ok += other.ok;
+    }
+}
+
 /// Values of a distribution that are known to be too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Censored {
@@ -129,6 +160,7 @@ impl Recorder {
         Self {
             config,
             warmup: Counts::default(),
+            carried: Carried::default(),
             operations: vec![OperationRecorder::default(); config.operations],
             windows: Windows::new(config.start, config.window_length, config.window_end == Timestamp::MAX),
             connect: Histogram::new(),
@@ -153,6 +185,7 @@ impl Recorder {
         sample.assert_lawful();
         let window_end = self.config.window_end;
         if sample.phase == Phase::Warmup {
+            self.carried.record(sample, self.config.start, window_end);
             return self.warmup.record(sample, window_end);
         }
         let end = sample.end.min(window_end);
@@ -226,6 +259,7 @@ impl Recorder {
     pub fn merge(&mut self, other: &Self) {
         assert_eq!(self.operations.len(), other.operations.len(), "only recorders of one run can be merged");
         self.warmup.merge(&other.warmup);
+        self.carried.merge(&other.carried);
         for (mine, theirs) in self.operations.iter_mut().zip(&other.operations) {
             mine.merge(theirs);
         }
@@ -249,6 +283,7 @@ impl Recorder {
     /// Empties it and keeps its memory and configuration.
     pub fn clear(&mut self) {
         self.warmup = Counts::default();
+        self.carried = Carried::default();
         self.operations.iter_mut().for_each(OperationRecorder::clear);
         self.windows.clear();
         self.connect.clear();
@@ -266,6 +301,11 @@ impl Recorder {
     /// Counts of the warm-up.
     pub fn warmup(&self) -> &Counts {
         &self.warmup
+    }
+
+    /// What requests of the warm-up did inside the rate window.
+    pub fn carried(&self) -> Carried {
+        self.carried
     }
 
     /// What was recorded of every operation, in the plan's order.
