@@ -67,11 +67,11 @@ pub fn dispatcher(plan: &Plan, share: Share) -> Box<dyn Dispatcher + std::marker
             let warmup = warmup_schedule(plan).map(|schedule| schedule.share(number, of));
             Box::new(OpenLoop::new(warmup, measured_schedule(plan).share(number, of), mix))
         }
-        Load::Closed { clients, duration, requests } => {
-            let start = Timestamp::ZERO + plan.warmup;
+        Load::Closed { clients, requests, .. } => {
+            let times = Times::of(plan);
             let limits = Limits {
-                warmup_end: start,
-                end: duration.map_or(Timestamp::MAX, |length| start.saturating_add(length)),
+                warmup_end: times.start,
+                end: times.end,
                 requests: requests.map_or(u64::MAX, |n| share.part(n)),
             };
             Box::new(ClosedLoop::new(*clients, share.number, share.of, limits, mix))

@@ -377,11 +377,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
     }
 
     fn submit(&mut self, send: Send, now: Timestamp) {
-        let ready = self.taken_up(&send, now);
-        let waited_for_connection = self.limit.is_some_and(|limit| limit.of_connections) && ready < now;
-        let live =
-            Live { send, ready, waited_for_connection, sent: None, copies: 1, next_copy: Timestamp::MAX };
-        let request = self.live.insert(live);
+        let request = self.live.insert(self.take_up(send, now));
         let attempt = Attempt { request, operation: send.operation, key: send.key };
         if let LatePolicy::Skip(_) = self.rules.late {
             self.unsent.push_back(request.slot);
@@ -389,10 +385,12 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         self.executor.submit(&mut self.system, attempt, now);
     }
 
-    /// The moment a request counts as taken up: now, or while the worker stands at a limit the
-    /// later of its due time and the moment the limit was met.
-    fn taken_up(&self, send: &Send, now: Timestamp) -> Timestamp {
-        self.limit.map_or(now, |limit| send.due.max(limit.met))
+    /// Takes a request up: now, or while the worker stands at a limit at the later of its due time and
+    /// the moment the limit was met.
+    fn take_up(&self, send: Send, now: Timestamp) -> Live {
+        let ready = self.limit.map_or(now, |limit| send.due.max(limit.met));
+        let waited_for_connection = self.limit.is_some_and(|limit| limit.of_connections) && ready < now;
+        Live { send, ready, waited_for_connection, sent: None, copies: 1, next_copy: Timestamp::MAX }
     }
 
     fn reason_to_drop(&self, send: &Send, now: Timestamp) -> Option<DropReason> {
@@ -552,11 +550,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
 
     fn record_dropped(&mut self, send: Send, now: Timestamp, reason: DropReason) {
         // Whoever was dropped behind a limit waited there, and was not taken up late.
-        let ready = self.taken_up(&send, now);
-        let waited_for_connection = self.limit.is_some_and(|limit| limit.of_connections) && ready < now;
-        let live =
-            Live { send, ready, waited_for_connection, sent: None, copies: 0, next_copy: Timestamp::MAX };
-        let sample = live.ending(Outcome::Dropped(reason), now);
+        let sample = self.take_up(send, now).ending(Outcome::Dropped(reason), now);
         self.recorder.record(&sample);
         self.dispatcher.on_end(&sample);
     }
@@ -574,11 +568,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             Action::Send(send) => Some(send),
             Action::Wait(_) | Action::Done => None,
         }) {
-            let ready = self.taken_up(&send, now);
-            let waited_for_connection = self.limit.is_some_and(|limit| limit.of_connections);
-            let live =
-                Live { send, ready, waited_for_connection, sent: None, copies: 0, next_copy: Timestamp::MAX };
-            self.recorder.record(&live.ending(Outcome::Unfinished, now));
+            self.recorder.record(&self.take_up(send, now).ending(Outcome::Unfinished, now));
         }
     }
 }

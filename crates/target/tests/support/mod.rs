@@ -1,6 +1,6 @@
 //! A plain blocking client for the tests: one request, one answer, no cleverness.
 
-#![allow(dead_code)] // Each test file uses its part.
+#![allow(dead_code, reason = "every test program uses a part of it")]
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
