@@ -275,6 +275,7 @@ fn rates(counts: &Counts, recorder: &Recorder, window: Span) -> model::Rates {
         intended_per_s: per_s(counts.due),
         offered_per_s,
         achieved_per_s: per_s(counts.answered_in_window + carried.answered),
+        achieved_interval_per_s: None,
         goodput_per_s: per_s(counts.ok_in_window + carried.ok),
         peak_sent_per_s: peak.or(offered_per_s),
     }

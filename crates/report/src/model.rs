@@ -165,10 +165,26 @@ pub struct Rates {
     pub offered_per_s: Option<f64>,
     /// Whole answers received inside the window.
     pub achieved_per_s: Option<f64>,
+    /// The confidence interval of `achieved_per_s`; `null` where none could be made.
+    #[serde(default)]
+    pub achieved_interval_per_s: Option<Interval>,
     /// Those of them that are successes.
     pub goodput_per_s: Option<f64>,
     /// The most sent in one window of the series.
     pub peak_sent_per_s: Option<f64>,
+}
+
+/// A confidence interval, in the unit of the number it belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// The low end.
+    pub low: f64,
+    /// The high end.
+    pub high: f64,
+    /// The confidence level.
+    pub level_ratio: f64,
+    /// How it was made.
+    pub method: String,
 }
 
 /// A distribution of spans in nanoseconds, with 3 significant digits. Percentiles are nearest rank.
