@@ -1,6 +1,6 @@
 //! Request bytes with holes for values, ready to be written out.
 
-use crate::value::{Key, Variable};
+use crate::value::{Key, Value, Variable};
 
 /// Bytes to send, with places that each request fills in.
 ///
@@ -84,7 +84,10 @@ impl Template {
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text),
-                Piece::Value(index) => write_decimal(variables[*index].value(key), out),
+                Piece::Value(index) => match variables[*index].value(key) {
+                    Value::Whole(number) => write_whole(number, out),
+                    Value::Text(text) => out.extend_from_slice(text.as_bytes()),
+                },
                 Piece::LengthFrom(mark) => write_decimal(self.length_from(*mark, variables, key), out),
             }
         }
@@ -93,7 +96,10 @@ impl Template {
     fn length_from(&self, mark: usize, variables: &[Variable], key: Key) -> u64 {
         let length = |piece: &Piece| match piece {
             Piece::Text(text) => text.len() as u64,
-            Piece::Value(index) => decimal_digits(variables[*index].value(key)),
+            Piece::Value(index) => match variables[*index].value(key) {
+                Value::Whole(number) => u64::from(number < 0) + decimal_digits(number.unsigned_abs()),
+                Value::Text(text) => text.len() as u64,
+            },
             Piece::LengthFrom(_) => unreachable!("a template has one length, and it lies before its mark"),
         };
         self.pieces[mark..].iter().map(length).sum()
@@ -104,6 +110,15 @@ fn decimal_digits(value: u64) -> u64 {
     u64::from(value.checked_ilog10().unwrap_or(0)) + 1
 }
 
+#[inline]
+fn write_whole(number: i64, out: &mut Vec<u8>) {
+    if number < 0 {
+        out.push(b'-');
+    }
+    write_decimal(number.unsigned_abs(), out);
+}
+
+#[inline]
 fn write_decimal(value: u64, out: &mut Vec<u8>) {
     // Twenty digits hold every u64; filled from the right, without the formatting machinery.
     let mut digits = [0u8; 20];
@@ -122,7 +137,7 @@ fn write_decimal(value: u64, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::ValueLaw;
+    use crate::value::{Column, ValueLaw};
 
     fn render(template: &Template, variables: &[Variable], seq: u64) -> String {
         let mut out = Vec::new();
@@ -132,7 +147,7 @@ mod tests {
 
     #[test]
     fn values_fill_their_places_and_other_braces_stay() {
-        let variables = [Variable::new("n", ValueLaw::Sequence, 1)];
+        let variables = [Variable::new("n", ValueLaw::SEQUENCE, 1)];
         let template = Template::parse(b"/a/${n}?x=${m}&y=$n${n}${", &variables);
         assert_eq!(render(&template, &variables, 12), "/a/12?x=${m}&y=$n12${");
         assert!(template.uses(0) && template.fixed().is_none());
@@ -140,16 +155,33 @@ mod tests {
 
     #[test]
     fn a_length_counts_what_follows_it() {
-        let variables = [Variable::new("n", ValueLaw::Sequence, 1)];
+        let law = ValueLaw::Sequence { start: -1, end: 1_000 };
+        let variables = [Variable::new("n", law, 1)];
         let body = Template::parse(b"id=${n}", &variables);
         let template = Template::with_length_of(Template::parse(b"L:", &variables), b"\n", body);
-        for (seq, expected) in [
-            (0, "L:4\nid=0"),
-            (9, "L:4\nid=9"),
-            (10, "L:5\nid=10"),
-            (u64::MAX, "L:23\nid=18446744073709551615"),
-        ] {
+        for (seq, expected) in
+            [(0, "L:5\nid=-1"), (1, "L:4\nid=0"), (10, "L:4\nid=9"), (11, "L:5\nid=10"), (101, "L:6\nid=100")]
+        {
             assert_eq!(render(&template, &variables, seq), expected);
+        }
+    }
+
+    #[test]
+    fn cells_are_written_as_they_are() {
+        let cells = ["ä b", ""].map(Box::from);
+        let variables =
+            [Variable::new("n", ValueLaw::Column(Column::new("f", std::sync::Arc::from(cells))), 1)];
+        let template =
+            Template::with_length_of(Template::default(), b":", Template::parse(b"<${n}>", &variables));
+        assert_eq!([0, 1].map(|seq| render(&template, &variables, seq)), ["6:<ä b>", "2:<>"]);
+    }
+
+    #[test]
+    fn every_whole_number_has_its_digits() {
+        for number in [i64::MIN, i64::MIN + 1, -10, -9, -1, 0, 9, 10, i64::MAX] {
+            let mut out = Vec::new();
+            write_whole(number, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
         }
     }
 

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_length_without_variables_leaves_out_their_places_only() {
-        let variables = [Variable::new("id", ValueLaw::Sequence, 1)];
+        let variables = [Variable::new("id", ValueLaw::SEQUENCE, 1)];
         for (text, length) in [
             ("", 0),
             ("abc", 3),
