@@ -18,15 +18,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_proto::http1::{Http1, MAX_HEAD_BYTES};
-use plimsoll_proto::{Answer, Connection, Event, Fault, Request, RequestKind, Token};
+use plimsoll_proto::{Answer, Connection, Event, Fault, Request, Token};
 
 fuzz_target!(|data: &[u8]| {
     let [how, cut, bytes @ ..] = data else { return };
-    let kind = RequestKind::Http1 { head_only: how & 1 != 0, close: how & 2 != 0 };
+    let request = Request::Http1 { bytes: b"", head_only: how & 1 != 0, close: how & 2 != 0 };
     let (first, second) = bytes.split_at(usize::from(*cut).min(bytes.len()));
-    let whole = exchange(kind, [bytes]);
-    assert_eq!(exchange(kind, [first, second]), whole);
-    assert_eq!(exchange(kind, bytes.chunks(1)), whole);
+    let whole = exchange(request, [bytes]);
+    assert_eq!(exchange(request, [first, second]), whole);
+    assert_eq!(exchange(request, bytes.chunks(1)), whole);
 });
 
 /// How the request ended, and whether some bytes belonged to no request.
@@ -34,12 +34,12 @@ fuzz_target!(|data: &[u8]| {
 /// Whether the connection could be used is left out: an answer that ends a piece cannot know of the
 /// bytes in the next.
 fn exchange<'a>(
-    kind: RequestKind,
+    request: Request<'_>,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Result<Answer, Fault>, bool) {
     let (mut codec, mut out, mut events) = (Http1::new(), Vec::new(), Vec::new());
     codec.open(&mut out, &mut events);
-    codec.start(Token(7), Request { bytes: b"", kind }, &mut out);
+    codec.start(Token(7), request, &mut out);
     for piece in pieces {
         codec.receive(piece, &mut out, &mut events);
         assert!(codec.buffer_bytes() <= 2 * MAX_HEAD_BYTES);

@@ -71,12 +71,14 @@ pub enum Failure {
     Protocol(&'static str),
     /// A whole answer whose status is not a success.
     Status(u16),
+    /// The server answered with an SQL error of this code (SQLSTATE: five digits or capital letters).
+    SqlState([u8; 5]),
 }
 
 impl Failure {
     /// True where a whole answer came: it counts as answered, though not as a success.
     pub const fn is_answer(self) -> bool {
-        matches!(self, Self::Status(_))
+        matches!(self, Self::Status(_) | Self::SqlState(_))
     }
 
     /// True where this machine, not the server, is to blame.
@@ -103,6 +105,9 @@ impl fmt::Display for Failure {
             Self::ClosedInResponse => "closed_in_response",
             Self::Protocol(fault) => return write!(f, "protocol_{fault}"),
             Self::Status(status) => return write!(f, "status_{status}"),
+            Self::SqlState(code) => {
+                return write!(f, "sqlstate_{}", std::str::from_utf8(code).unwrap_or("invalid"));
+            }
         })
     }
 }

@@ -1,5 +1,6 @@
 //! The checked description of a run. What builds it has checked it; nothing checks it again.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -139,14 +140,87 @@ pub struct Target {
     pub endpoint: Endpoint,
     /// TLS on top of the connection.
     pub tls: Option<Tls>,
+    /// The protocol spoken on it, and how it begins.
+    pub session: Session,
 }
 
 impl Target {
-    /// A server without TLS at a host and port.
+    /// An HTTP server without TLS at a host and port.
     pub fn tcp(host: &str, port: u16) -> Self {
         let endpoint =
             Endpoint::Tcp { host: host.to_owned(), port, family: Family::Any, addresses: Vec::new() };
-        Self { name: format!("http://{host}:{port}"), endpoint, tls: None }
+        Self { name: format!("http://{host}:{port}"), endpoint, tls: None, session: Session::Http1 }
+    }
+}
+
+/// The protocol that connections to a target speak, and how it begins.
+#[derive(Clone, Debug)]
+pub enum Session {
+    /// HTTP/1.1, which has no beginning of its own.
+    Http1,
+    /// PostgreSQL, which begins with who, which database, and statements to be prepared.
+    Postgres(PostgresSession),
+}
+
+/// How a PostgreSQL session begins and how its statements are sent.
+#[derive(Clone)]
+pub struct PostgresSession {
+    /// The role to log in as.
+    pub user: String,
+    /// What it proves itself with, where it has to; never shown.
+    pub password: Option<Vec<u8>>,
+    /// The database.
+    pub database: String,
+    /// Settings sent at the start, names and values: `application_name`, `options`.
+    pub settings: Vec<(String, String)>,
+    /// A server without TLS is refused. Where there is no [`Target::tls`] none is asked for.
+    pub tls_required: bool,
+    /// Whether logging in is tied to the TLS connection.
+    pub channel_binding: ChannelBinding,
+    /// How statements are sent.
+    pub query_mode: QueryMode,
+}
+
+impl fmt::Debug for PostgresSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresSession")
+            .field("user", &self.user)
+            .field("database", &self.database)
+            .field("query_mode", &self.query_mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether logging in with SCRAM is tied to the TLS connection, against somebody in its middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelBinding {
+    /// Never.
+    Disable,
+    /// Where both sides can.
+    Prefer,
+    /// Always; a server that cannot is refused.
+    Require,
+}
+
+/// How SQL statements are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryMode {
+    /// Named prepared statements, prepared when a connection is opened.
+    Prepared,
+    /// The unnamed prepared statement, parsed for each request; works through transaction poolers.
+    Unnamed,
+    /// The simple protocol, values written into the text.
+    Simple,
+}
+
+impl QueryMode {
+    /// Its name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Prepared => "prepared",
+            Self::Unnamed => "unnamed",
+            Self::Simple => "simple",
+        }
     }
 }
 
@@ -185,6 +259,8 @@ pub enum Family {
 pub struct Tls {
     /// The name sent (SNI, names only) and checked.
     pub server_name: String,
+    /// Whether the certificate must be for that name; who signed it is checked by `verification`.
+    pub check_name: bool,
     /// What the server's certificate is checked against.
     pub verification: Verification,
     /// Protocols offered in the handshake (ALPN), the best first.
@@ -211,12 +287,8 @@ pub struct Operation {
     pub target: usize,
     /// Its share of all requests: weight ÷ sum of weights.
     pub weight: u64,
-    /// The bytes to send.
-    pub request: Template,
-    /// What the protocol's codec must know of the request.
-    pub protocol: Protocol,
-    /// The statuses that count as success.
-    pub success: StatusRange,
+    /// What is sent, and what counts as a success. Its protocol is that of the target's session.
+    pub request: Request,
     /// What reports say of it.
     pub facts: RequestFacts,
 }
@@ -224,29 +296,57 @@ pub struct Operation {
 impl Operation {
     /// An HTTP/1.1 request to the first target that is answered with a body and leaves its connection
     /// open, of weight 1.
-    pub fn http1(name: &str, request: Template) -> Self {
+    pub fn http1(name: &str, bytes: Template) -> Self {
+        let request = HttpRequest { bytes, head_only: false, close: false, success: StatusRange::HTTP };
         Self {
             name: name.to_owned(),
             target: 0,
             weight: 1,
-            request,
-            protocol: Protocol::Http1 { head_only: false, close: false },
-            success: StatusRange::HTTP,
+            request: Request::Http1(request),
             facts: RequestFacts::default(),
         }
     }
 }
 
-/// A protocol and what its codec must know of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/1.1.
-    Http1 {
-        /// The method is HEAD: the answer has no body, whatever its head says.
-        head_only: bool,
-        /// The request says `Connection: close`: the connection serves it alone.
-        close: bool,
-    },
+/// What one request sends.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// An HTTP/1.1 request.
+    Http1(HttpRequest),
+    /// SQL statements, sent one after the other, each when the one before has succeeded. The request
+    /// is a success when all have; the rest of a transaction that failed is rolled back.
+    Postgres(Vec<Statement>),
+}
+
+/// An HTTP/1.1 request.
+#[derive(Clone, Debug)]
+pub struct HttpRequest {
+    /// The bytes to send.
+    pub bytes: Template,
+    /// The method is HEAD: the answer has no body, whatever its head says.
+    pub head_only: bool,
+    /// The request says `Connection: close`: the connection serves it alone.
+    pub close: bool,
+    /// The statuses that count as success.
+    pub success: StatusRange,
+}
+
+/// An SQL statement with places for values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statement {
+    /// Its text in pieces.
+    pub parts: Vec<SqlPart>,
+    /// The variables whose values its parameters take, as indices into the plan's.
+    pub parameters: Vec<usize>,
+}
+
+/// A piece of a statement's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SqlPart {
+    /// Text as it is.
+    Text(String),
+    /// The place of the statement's parameter with this index, from 0: `$1` is 0.
+    Parameter(usize),
 }
 
 /// A closed range of statuses.
@@ -273,10 +373,12 @@ impl StatusRange {
 pub struct RequestFacts {
     /// The whole URL without user and password.
     pub url: String,
-    /// `http/1.1`.
+    /// `http/1.1` or `postgres`.
     pub protocol: String,
-    /// The method.
+    /// HTTP: the method. PostgreSQL: the query mode.
     pub method: String,
+    /// PostgreSQL: the statements, with `$1` where values go.
+    pub sql: Vec<String>,
     /// Header names and values; values of secret ones are replaced.
     pub headers: Vec<(String, String)>,
     /// The length of the body without what variables add.

@@ -17,6 +17,7 @@ use plimsoll_core::share::{Share, Times, dispatcher};
 use plimsoll_core::{RateProfile, Sample, Span, Template, Timestamp};
 use plimsoll_engine::os::{Calibration, Os, limits, monotonic_ns};
 use plimsoll_engine::pool::{Pool, PoolLimits, TargetSetup};
+use plimsoll_engine::session::SessionSetup;
 use plimsoll_engine::system::Address;
 use plimsoll_engine::worker::{Rules, Turn, Worker};
 use plimsoll_stats::{Recorder, RecorderConfig};
@@ -100,8 +101,11 @@ fn main() {
     };
     limits::raise_descriptor_limit();
     let os = Os::new(wait, Calibration::measure().expect("sleep"), stamps).expect("a poller");
-    let targets =
-        [TargetSetup { addresses: vec![Address::Tcp(address.parse().expect("an address"))], tls: None }];
+    let targets = [TargetSetup {
+        addresses: vec![Address::Tcp(address.parse().expect("an address"))],
+        tls: None,
+        session: SessionSetup::Http1,
+    }];
     let pool_limits = PoolLimits {
         connections: connections as usize,
         connect_timeout: plan.connect_timeout,

@@ -7,6 +7,7 @@
 
 use plimsoll_core::value::Key;
 use plimsoll_core::{Failure, Timestamp};
+use plimsoll_proto::Answer;
 use plimsoll_stats::Recorder;
 
 use crate::slots::Id;
@@ -83,8 +84,8 @@ pub struct AttemptEnd {
 /// The kind of an attempt's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {
-    /// A whole answer with this status.
-    Answered(u16),
+    /// A whole answer.
+    Answered(Answer),
     /// No whole answer.
     Failed(Failure),
     /// None within the timeout.

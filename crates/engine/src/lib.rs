@@ -17,6 +17,7 @@ pub mod os;
 pub mod pool;
 pub mod resolve;
 pub mod run;
+pub mod session;
 mod slots;
 pub mod system;
 pub mod tls;

@@ -20,14 +20,15 @@ mod sending;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use plimsoll_core::plan::{Plan, Protocol};
+use plimsoll_core::plan::{HttpRequest, Load, Plan, Request};
 use plimsoll_core::value::Variable;
-use plimsoll_core::{Failure, Span, Template, Timestamp};
-use plimsoll_proto::{Event, RequestKind};
+use plimsoll_core::{Failure, Span, Timestamp};
+use plimsoll_proto::Event;
 use plimsoll_stats::Recorder;
 
 use crate::execute::{Attempt, AttemptResult, Execute, Progress, Room};
 use crate::list::SlotList;
+use crate::session::SessionSetup;
 use crate::slots::{Id, Slots};
 use crate::system::{Address, Ready, System};
 use crate::tls::TlsSetup;
@@ -49,6 +50,8 @@ pub struct TargetSetup {
     pub addresses: Vec<Address>,
     /// TLS on top of them.
     pub tls: Option<TlsSetup>,
+    /// The protocol.
+    pub session: SessionSetup,
 }
 
 /// The bounds of a pool.
@@ -88,6 +91,8 @@ pub struct Pool<S: System> {
     answer_timers: SlotList,
     /// Connections being opened, the oldest first.
     connect_timers: SlotList,
+    /// Connections that only carry word to a server, the oldest first.
+    messengers: SlotList,
     progress: VecDeque<Progress>,
     counts: ConnectionCounts,
     /// How long each connection took that was established since the last report.
@@ -103,10 +108,23 @@ pub struct Pool<S: System> {
 #[derive(Debug)]
 struct OperationSetup {
     lane: usize,
-    kind: RequestKind,
-    request: Template,
-    /// The request's bytes, where all requests have the same.
-    fixed: Option<Vec<u8>>,
+    request: RequestSetup,
+}
+
+/// What an operation sends.
+#[derive(Debug)]
+enum RequestSetup {
+    Http1 {
+        request: HttpRequest,
+        /// Its bytes, where all requests have the same.
+        fixed: Option<Vec<u8>>,
+    },
+    Postgres {
+        /// The index of its statements among those of its target.
+        transaction: usize,
+        /// The variables its parameters take, statement after statement.
+        parameters: Vec<usize>,
+    },
 }
 
 /// An attempt on its way.
@@ -126,6 +144,8 @@ struct Bytes {
     received: u64,
     /// Received, and no request had asked for them.
     surplus: u64,
+    /// Rows of database answers.
+    rows: u64,
 }
 
 /// Buffers used again and again.
@@ -141,23 +161,35 @@ struct Scratch {
 impl<S: System> Pool<S> {
     /// The pool for `plan`'s operations, `targets` being as many as the plan's.
     pub fn new(plan: &Plan, targets: &[TargetSetup], limits: PoolLimits) -> Self {
-        let operation = |o: &plimsoll_core::plan::Operation| OperationSetup {
+        let mut transactions = vec![0; targets.len()];
+        let mut operation = |o: &plimsoll_core::plan::Operation| OperationSetup {
             lane: o.target,
-            kind: match o.protocol {
-                Protocol::Http1 { head_only, close } => RequestKind::Http1 { head_only, close },
+            request: match &o.request {
+                Request::Http1(request) => {
+                    RequestSetup::Http1 { fixed: request.bytes.fixed(), request: request.clone() }
+                }
+                Request::Postgres(statements) => {
+                    transactions[o.target] += 1;
+                    RequestSetup::Postgres {
+                        transaction: transactions[o.target] - 1,
+                        parameters: statements.iter().flat_map(|s| s.parameters.clone()).collect(),
+                    }
+                }
             },
-            fixed: o.request.fixed(),
-            request: o.request.clone(),
         };
+        // Clients of a closed loop pause by themselves.
+        let open_loop = matches!(plan.load, Load::Open { .. });
+        let lane = |setup: &TargetSetup| Lane::new(setup.clone(), open_loop && setup.session.opens_ahead());
         Self {
-            operations: plan.operations.iter().map(operation).collect(),
+            operations: plan.operations.iter().map(&mut operation).collect(),
             variables: plan.variables.clone(),
-            lanes: targets.iter().cloned().map(Lane::new).collect(),
+            lanes: targets.iter().map(lane).collect(),
             limits,
             connections: Slots::default(),
             attempts: Slots::default(),
             answer_timers: SlotList::default(),
             connect_timers: SlotList::default(),
+            messengers: SlotList::default(),
             progress: VecDeque::new(),
             counts: ConnectionCounts::default(),
             connects: Vec::new(),
@@ -173,10 +205,10 @@ impl<S: System> Pool<S> {
         }
     }
 
-    /// Begins to open a connection to the first target that no request waits for: the set-up of a
-    /// closed loop. False when no more may be opened now.
+    /// Begins to open a connection to the first target that no request waits for, before the start.
+    /// False when no more may be opened now.
     pub fn open_ahead(&mut self, system: &mut S, now: Timestamp) -> bool {
-        let room = self.may_open();
+        let room = self.open_count() < self.limits.connections && self.connecting() < CONNECTS_AT_ONCE;
         if room {
             self.open(system, 0, now);
         }
@@ -195,21 +227,25 @@ impl<S: System> Pool<S> {
         counts
     }
 
-    fn may_open(&self) -> bool {
-        self.connections.len() < self.limits.connections && self.connecting() < CONNECTS_AT_ONCE
+    /// Connections that are for requests.
+    fn open_count(&self) -> usize {
+        self.connections.len() - self.messengers.len()
     }
 }
 
 impl<S: System> Execute<S> for Pool<S> {
     #[inline]
     fn room(&self, operation: u16) -> Room {
-        let lane = &self.lanes[self.operations[operation as usize].lane];
-        if !lane.idle.is_empty() {
+        let lane = self.operations[operation as usize].lane;
+        let open = self.open_count();
+        if !self.lanes[lane].idle.is_empty() {
             Room::Free
-        } else if self.may_open() {
-            Room::MayOpen { open: self.connections.len() }
-        } else if self.connections.len() >= self.limits.connections {
+        } else if open >= self.limits.connections {
             Room::AtConnectionLimit
+        } else if self.connecting() < CONNECTS_AT_ONCE
+            && self.lanes[lane].may_connect(|| self.lane_connecting(lane))
+        {
+            Room::MayOpen { open }
         } else {
             Room::Connecting
         }
@@ -251,6 +287,10 @@ impl<S: System> Execute<S> for Pool<S> {
         let id = Id::from_bits(ready.key);
         let Some(connection) = self.connections.get_mut(id) else { return false };
         connection.hung_up |= ready.hang_up;
+        if let State::Telling(_) = connection.state {
+            self.on_messenger_ready(system, id, ready);
+            return false;
+        }
         if connection.state == State::Connecting {
             if !ready.writable && !ready.hang_up {
                 return false;
@@ -279,10 +319,23 @@ impl<S: System> Execute<S> for Pool<S> {
         let connect = self.connect_timers.front().and_then(|slot| self.connections.at(slot));
         let connect =
             connect.map_or(Timestamp::MAX, |c| c.attempt_begun.saturating_add(self.limits.connect_timeout));
-        answer.min(connect)
+        let messenger = self.messengers.front().and_then(|slot| self.connections.at(slot));
+        let messenger =
+            messenger.map_or(Timestamp::MAX, |c| c.begun.saturating_add(self.limits.connect_timeout));
+        let pause = self.lanes.iter().map(|lane| lane.pause_end).min().unwrap_or(Timestamp::MAX);
+        answer.min(connect).min(messenger).min(pause)
     }
 
     fn on_timer(&mut self, system: &mut S, now: Timestamp) {
+        self.lanes.iter_mut().for_each(|lane| lane.on_timer(now));
+        while let Some(slot) = self.messengers.front() {
+            let Some(messenger) = self.connections.at(slot) else { break };
+            if messenger.begun.saturating_add(self.limits.connect_timeout) > now {
+                break;
+            }
+            let Some(id) = self.connections.id(slot) else { break };
+            self.close(system, id);
+        }
         while let Some(slot) = self.answer_timers.front() {
             let Some(Flight { sent: Some(sent), connection: Some(connection), .. }) = self.attempts.at(slot)
             else {
@@ -312,6 +365,7 @@ impl<S: System> Execute<S> for Pool<S> {
             let limit = self.limits.connect_timeout;
             let (failure, what) = match connection.state {
                 State::Handshaking => (Failure::TlsTimeout, "the TLS handshake with"),
+                State::Starting => (Failure::ConnectTimeout, "logging in at"),
                 _ => (Failure::ConnectTimeout, "connecting to"),
             };
             let text = format!("{what} {address} was not done within {limit}");
@@ -331,6 +385,7 @@ impl<S: System> Execute<S> for Pool<S> {
         if self.bytes.surplus > 0 {
             recorder.on_surplus(self.bytes.surplus);
         }
+        recorder.on_rows(self.bytes.rows);
         self.bytes = Bytes::default();
         for span in self.connects.drain(..) {
             recorder.on_connect(span);

@@ -16,6 +16,7 @@ use plimsoll_stats::{RecorderConfig, RunFacts, Snapshot};
 use crate::os::{Calibration, limits};
 use crate::pool::TargetSetup;
 use crate::resolve::{ResolveError, resolve};
+use crate::session::SessionSetup;
 use crate::tls::TlsSetup;
 use crew::{Crew, Kit};
 
@@ -125,13 +126,15 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
 }
 
 fn set_up_targets(plan: &Plan) -> Result<Vec<TargetSetup>, RunError> {
-    let set_up = |target: &plimsoll_core::plan::Target| {
+    let set_up = |(index, target): (usize, &plimsoll_core::plan::Target)| {
+        let operations = plan.operations.iter().filter(|operation| operation.target == index);
         Ok(TargetSetup {
             addresses: resolve(&target.endpoint).map_err(RunError::Resolve)?,
             tls: target.tls.as_ref().map(TlsSetup::new).transpose().map_err(RunError::Tls)?,
+            session: SessionSetup::new(target, operations),
         })
     };
-    plan.targets.iter().map(set_up).collect()
+    plan.targets.iter().enumerate().map(set_up).collect()
 }
 
 /// Spinning is only worth it where it takes no processor from somebody who needs it: `auto` sleeps

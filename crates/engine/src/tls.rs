@@ -1,11 +1,13 @@
 //! TLS by rustls, driven without IO: ciphertext in, plaintext out.
 
+mod binding;
+
 use std::io::Read;
 use std::sync::Arc;
 
 use plimsoll_core::plan::{Tls, Verification};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientConfig, ClientConnection};
+use rustls::client::{ClientConfig, ClientConnection, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::{
     AlertDescription, CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
@@ -36,16 +38,25 @@ impl TlsSetup {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .expect("ring serves TLS 1.2 and 1.3");
-        let mut config = match &tls.verification {
-            Verification::PlatformRoots => {
-                builder.with_root_certificates(platform_roots()?).with_no_client_auth()
-            }
-            Verification::Roots(pem) => builder.with_root_certificates(pem_roots(pem)?).with_no_client_auth(),
-            Verification::DangerouslyNone => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(TakesAnyCertificate(provider)))
-                .with_no_client_auth(),
+        let roots = match &tls.verification {
+            Verification::PlatformRoots => Some(platform_roots()?),
+            Verification::Roots(pem) => Some(pem_roots(pem)?),
+            Verification::DangerouslyNone => None,
         };
+        let builder = match roots {
+            Some(roots) if tls.check_name => builder.with_root_certificates(roots),
+            Some(roots) => {
+                let whole = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+                    .build()
+                    .map_err(|error| format!("the root certificates cannot be used: {error}"))?;
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(TakesAnyName(whole)))
+            }
+            None => {
+                let any = Arc::new(TakesAnyCertificate(provider));
+                builder.dangerous().with_custom_certificate_verifier(any)
+            }
+        };
+        let mut config = builder.with_no_client_auth();
         config.alpn_protocols.clone_from(&tls.alpn);
         Ok(Self { config: Arc::new(config), name })
     }
@@ -107,6 +118,11 @@ impl TlsSession {
                 unreachable!("a vector takes every byte");
             }
         }
+    }
+
+    /// What a login can be tied to this session by; `None` before the handshake is over.
+    pub(crate) fn server_end_point(&self) -> Option<Vec<u8>> {
+        binding::server_end_point(self.connection.peer_certificates()?.first()?)
     }
 
     /// Encrypts `plain` and appends the records to `out`.
@@ -202,6 +218,52 @@ pub(crate) fn reason(error: &TlsError) -> &'static str {
         Error::PeerIncompatible(_) => "peer_incompatible",
         Error::InvalidMessage(_) => "not_tls",
         _ => "failed",
+    }
+}
+
+/// Checks who signed the server's certificate, and not for which name.
+#[derive(Debug)]
+struct TakesAnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for TakesAnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        use CertificateError::{NotValidForName, NotValidForNameContext};
+        // The name is what is looked at last, so a certificate that fails by it passed everything else.
+        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
+                Ok(ServerCertVerified::assertion())
+            }
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
     }
 }
 

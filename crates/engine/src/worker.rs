@@ -15,8 +15,9 @@ use std::collections::VecDeque;
 use std::io;
 
 use plimsoll_core::dispatch::{Action, Dispatcher, Send};
-use plimsoll_core::plan::{LatePolicy, Load, Plan, Retry, StatusRange};
+use plimsoll_core::plan::{LatePolicy, Load, Plan, Request, Retry, StatusRange};
 use plimsoll_core::{DropReason, Failure, Outcome, Sample, Span, Timestamp};
+use plimsoll_proto::Answer;
 use plimsoll_stats::Recorder;
 
 use crate::execute::{Attempt, AttemptEnd, AttemptResult, Execute, Progress, Room};
@@ -73,7 +74,7 @@ pub struct Rules {
     pub schedule_end: Timestamp,
     /// Requests are due by a schedule. A closed loop's clients have a connection each, whatever it costs.
     pub open_loop: bool,
-    /// By operation, the statuses that are a success.
+    /// By operation, the HTTP statuses that are a success.
     pub success: Vec<StatusRange>,
 }
 
@@ -88,8 +89,15 @@ impl Rules {
             drain: plan.drain,
             schedule_end,
             open_loop: matches!(plan.load, Load::Open { .. }),
-            success: plan.operations.iter().map(|operation| operation.success).collect(),
+            success: plan.operations.iter().map(|operation| success(&operation.request)).collect(),
         }
+    }
+}
+
+fn success(request: &Request) -> StatusRange {
+    match request {
+        Request::Http1(request) => request.success,
+        Request::Postgres(_) => StatusRange::HTTP,
     }
 }
 
@@ -519,10 +527,9 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             self.executor.forget_unsent(request);
         }
         let (outcome, status) = match end.result {
-            AttemptResult::Answered(status) => {
+            AttemptResult::Answered(answer) => {
                 self.growth.on_answer(end.read.unwrap_or(end.at));
-                let success = self.rules.success[live.send.operation as usize].holds(status);
-                (if success { Outcome::Ok } else { Outcome::Failed(Failure::Status(status)) }, Some(status))
+                self.judge(live.send.operation, answer)
             }
             AttemptResult::Failed(failure) => (Outcome::Failed(failure), None),
             AttemptResult::TimedOut => (Outcome::TimedOut, None),
@@ -536,6 +543,19 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         };
         self.recorder.record(&sample);
         self.dispatcher.on_end(&sample);
+    }
+
+    /// Whether an answer is a success, and its status where it has one.
+    #[inline]
+    fn judge(&self, operation: u16, answer: Answer) -> (Outcome, Option<u16>) {
+        match answer {
+            Answer::Http1 { status, .. } => {
+                let success = self.rules.success[usize::from(operation)].holds(status);
+                (if success { Outcome::Ok } else { Outcome::Failed(Failure::Status(status)) }, Some(status))
+            }
+            Answer::Rows(_) => (Outcome::Ok, None),
+            Answer::SqlError(state) => (Outcome::Failed(Failure::SqlState(state.0)), None),
+        }
     }
 
     /// Takes a request out of every list; the caller records it.

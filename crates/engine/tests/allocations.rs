@@ -14,6 +14,7 @@ use plimsoll_core::value::{ValueLaw, Variable};
 use plimsoll_core::{Sample, Span, Template, Timestamp};
 use plimsoll_engine::os::{Calibration, Os, monotonic_ns};
 use plimsoll_engine::pool::{Pool, PoolLimits, TargetSetup};
+use plimsoll_engine::session::SessionSetup;
 use plimsoll_engine::system::Address;
 use plimsoll_engine::worker::{Rules, Turn, Worker};
 use plimsoll_stats::{Recorder, RecorderConfig};
@@ -131,7 +132,8 @@ fn a_settled_worker_takes_no_memory() {
         connect_timeout: plan.connect_timeout,
         timeout: plan.timeout,
     };
-    let targets = [TargetSetup { addresses: vec![Address::Tcp(address)], tls: None }];
+    let targets =
+        [TargetSetup { addresses: vec![Address::Tcp(address)], tls: None, session: SessionSetup::Http1 }];
     let taken = Rc::new(RefCell::new(Vec::with_capacity(2)));
     let tap = Tap { inner: dispatcher(&plan, Share::WHOLE), ended: 0, taken: Rc::clone(&taken) };
     let rules = Rules::new(&plan, times.end, u64::MAX);

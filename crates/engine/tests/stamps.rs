@@ -12,6 +12,7 @@ use plimsoll_core::share::{Share, Times, dispatcher, window_length};
 use plimsoll_core::{Span, Template, Timestamp};
 use plimsoll_engine::os::{Calibration, Os};
 use plimsoll_engine::pool::{Pool, PoolLimits, TargetSetup};
+use plimsoll_engine::session::SessionSetup;
 use plimsoll_engine::system::{Address, Received, System};
 use plimsoll_engine::worker::{Rules, Turn, Worker};
 use plimsoll_stats::{Recorder, RecorderConfig};
@@ -144,7 +145,8 @@ fn an_answer_left_unread_is_not_reported_as_slow_and_read_lag_has_it() {
         window_length: window_length(Span::MAX),
     });
     let limits = PoolLimits { connections: 1, connect_timeout: plan.connect_timeout, timeout: plan.timeout };
-    let setup = TargetSetup { addresses: vec![Address::Tcp(address)], tls: None };
+    let setup =
+        TargetSetup { addresses: vec![Address::Tcp(address)], tls: None, session: SessionSetup::Http1 };
     let pool: Pool<Os> = Pool::new(&plan, &[setup], limits);
     let rules = Rules::new(&plan, times.end, u64::MAX);
     let mut worker = Worker::new(machine(), pool, dispatcher(&plan, Share::WHOLE), recorder, rules);

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use plimsoll_proto::http1::Http1;
-use plimsoll_proto::{Connection, Event, Request, RequestKind, Token};
+use plimsoll_proto::{Connection, Event, Request, Token};
 
 const ROUNDS: u32 = 15;
 const ANSWERS: u32 = 200_000;
@@ -32,9 +32,10 @@ fn main() {
 }
 
 fn tell(name: &str, pieces: &[&[u8]]) {
-    let request = Request {
+    let request = Request::Http1 {
         bytes: b"GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: plimsoll\r\nAccept: */*\r\n\r\n",
-        kind: RequestKind::Http1 { head_only: false, close: false },
+        head_only: false,
+        close: false,
     };
     let (mut codec, mut out, mut events) = (Http1::new(), Vec::new(), Vec::new());
     let mut least_ns = f64::INFINITY;

@@ -67,11 +67,13 @@ mod head;
 pub mod request;
 
 pub use chunked::{MAX_CHUNK_LINE_BYTES, MAX_TRAILER_BYTES};
-pub(crate) use explain::explain;
 pub use head::{MAX_FIELDS, MAX_HEAD_BYTES};
 
-use crate::{Answer, Cancelled, Connection, Event, Fault, Request, RequestKind, Token};
+use std::borrow::Cow;
+
+use crate::{Answer, Cancelled, Connection, Event, Fault, Request, Token};
 use chunked::Chunked;
+use explain::explain;
 use head::{Head, Length};
 
 /// Most interim heads (status 1xx) before a final one.
@@ -224,7 +226,7 @@ impl Http1 {
     }
 
     fn answer(&self) -> Answer {
-        Answer { status: self.status, body_bytes: self.body_bytes }
+        Answer::Http1 { status: self.status, body_bytes: self.body_bytes }
     }
 
     fn fail(&mut self, fault: Fault, events: &mut Vec<Event>) {
@@ -240,13 +242,23 @@ impl Default for Http1 {
 }
 
 impl Connection for Http1 {
+    fn explain(&self, fault: Fault) -> Cow<'static, str> {
+        let text = fault.common_text().unwrap_or_else(|| match fault {
+            Fault::Protocol(name) => explain(name),
+            _ => unreachable!("HTTP knows no other faults"),
+        });
+        text.into()
+    }
+
     fn open(&mut self, _out: &mut Vec<u8>, events: &mut Vec<Event>) {
         events.push(Event::Ready);
     }
 
     fn start(&mut self, token: Token, request: Request<'_>, out: &mut Vec<u8>) {
         debug_assert!(matches!(self.phase, Phase::Idle) && self.persistent, "the connection is not free");
-        let RequestKind::Http1 { head_only, close } = request.kind;
+        let Request::Http1 { bytes, head_only, close } = request else {
+            unreachable!("an HTTP connection is given HTTP requests");
+        };
         self.phase = Phase::Head;
         self.token = token;
         self.interim_heads = 0;
@@ -254,7 +266,7 @@ impl Connection for Http1 {
         self.persistent = !close;
         self.heard = false;
         self.body_bytes = 0;
-        out.extend_from_slice(request.bytes);
+        out.extend_from_slice(bytes);
     }
 
     fn receive(&mut self, bytes: &[u8], _out: &mut Vec<u8>, events: &mut Vec<Event>) {

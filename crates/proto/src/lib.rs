@@ -4,51 +4,75 @@
 //! accounting, and drives the codec:
 //!
 //! ```text
-//!            open(out) ─────────► events: Ready
+//!            open(out) ─────────► events: Ready, or later StartTls, Ready, Refused
+//! TLS     ─► secured(…, out)
 //! request ─► start(token, …, out)
-//! socket  ─► receive(bytes, …) ─► events: FirstByte, Done, Surplus
-//! FIN     ─► eof(events) ───────► events: Done
+//! socket  ─► receive(bytes, …) ─► events: FirstByte, Done, Surplus, Closing
+//! FIN     ─► eof(events) ───────► events: Done, Refused
 //! timeout ─► cancel(token, out) ► what to do with the connection
 //! ```
 //!
 //! Whatever the peer sends, a codec never panics and never holds more than its stated limits.
 
+use std::borrow::Cow;
+
 pub mod http1;
+pub mod postgres;
 
 /// A request on its way, named by the caller; it comes back in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u32);
 
 /// A request to be started.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// The rendered request: for HTTP/1.1 the very bytes to send.
-    pub bytes: &'a [u8],
-    /// What the codec must know of it to read the answer.
-    pub kind: RequestKind,
-}
-
-/// What a codec must know of a request to read its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestKind {
+#[derive(Clone, Copy)]
+pub enum Request<'a> {
     /// An HTTP/1.1 request.
     Http1 {
+        /// The very bytes to send.
+        bytes: &'a [u8],
         /// The method is HEAD: the answer has no body, whatever its head says.
         head_only: bool,
         /// The request says `Connection: close`: the connection is not used again, whatever the
         /// answer says.
         close: bool,
     },
+    /// SQL statements, known to the codec from its set-up.
+    Postgres {
+        /// The index of the statements among those of the set-up.
+        transaction: usize,
+        /// The value of the parameter with this index, counted through all the statements.
+        value: &'a dyn Fn(usize) -> Value<'a>,
+    },
+}
+
+/// A value of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A whole number.
+    Whole(i64),
+    /// Text.
+    Text(&'a str),
 }
 
 /// A whole answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// HTTP: the status of the final head, 200..=599 or whatever three digits came.
-    pub status: u16,
-    /// Bytes of the body as they came, chunk framing left out, nothing decoded.
-    pub body_bytes: u64,
+pub enum Answer {
+    /// HTTP.
+    Http1 {
+        /// The status of the final head, 200..=599 or whatever three digits came.
+        status: u16,
+        /// Bytes of the body as they came, chunk framing left out, nothing decoded.
+        body_bytes: u64,
+    },
+    /// PostgreSQL: all statements succeeded, and returned so many rows.
+    Rows(u64),
+    /// PostgreSQL: a statement failed; the transaction it was in has been rolled back.
+    SqlError(SqlState),
 }
+
+/// The code of an SQL error: five ASCII digits or capital letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SqlState(pub [u8; 5]);
 
 /// Why no whole answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,15 +83,17 @@ pub enum Fault {
     ClosedInResponse,
     /// The peer broke the protocol, or a limit of this codec; a short name in snake_case.
     Protocol(&'static str),
+    /// An SQL error: the peer turned the connection away.
+    SqlState(SqlState),
 }
 
 impl Fault {
-    /// What happened, in a sentence.
-    pub fn text(self) -> &'static str {
+    /// A sentence for the ends that all protocols know; `None` for those of one.
+    fn common_text(self) -> Option<&'static str> {
         match self {
-            Self::ClosedBeforeResponse => "the server closed the connection without an answer",
-            Self::ClosedInResponse => "the server closed the connection inside its answer",
-            Self::Protocol(name) => http1::explain(name),
+            Self::ClosedBeforeResponse => Some("the server closed the connection without an answer"),
+            Self::ClosedInResponse => Some("the server closed the connection inside its answer"),
+            Self::Protocol(_) | Self::SqlState(_) => None,
         }
     }
 }
@@ -93,6 +119,12 @@ pub enum Event {
         /// How many.
         bytes: usize,
     },
+    /// The peer takes TLS: it begins now, and [`Connection::secured`] follows once it is there.
+    StartTls,
+    /// The connection never came to be ready, and must be closed.
+    Refused(Fault),
+    /// The peer has said that it ends the connection, which carries no request; it must be closed.
+    Closing,
 }
 
 /// What must happen to a connection whose request was cancelled.
@@ -102,17 +134,25 @@ pub enum Cancelled {
     KeepConnection,
     /// Only closing the connection ends the request.
     CloseConnection,
+    /// The same, and the peer ends its work on it when the bytes in `out` come to it over a connection
+    /// of their own, without TLS and without an answer.
+    CloseAndTellElsewhere,
 }
 
 /// One connection's codec.
 ///
 /// States: new → (`open`) → ready ⇄ busy → closed. `start` is allowed after [`Event::Ready`] while
 /// fewer than `capacity` requests are busy. After an event that says `reusable: false`, after
-/// [`Event::Surplus`] and after `eof` nothing but dropping the codec is allowed.
+/// [`Event::Surplus`], [`Event::Refused`], [`Event::Closing`] and after `eof` nothing but dropping the
+/// codec is allowed.
 pub trait Connection: Send {
     /// The transport is up: appends to `out` what the protocol says first, and tells Ready when
     /// requests may start.
     fn open(&mut self, out: &mut Vec<u8>, events: &mut Vec<Event>);
+
+    /// The TLS that [`Event::StartTls`] asked for is there. `binding` is what a login can be tied to
+    /// it by: the hash of the server's certificate (RFC 5929, `tls-server-end-point`), where there is one.
+    fn secured(&mut self, _binding: Option<&[u8]>, _out: &mut Vec<u8>, _events: &mut Vec<Event>) {}
 
     /// Appends the bytes of `request` to `out`; its answer will bear `token`.
     fn start(&mut self, token: Token, request: Request<'_>, out: &mut Vec<u8>);
@@ -125,6 +165,9 @@ pub trait Connection: Send {
 
     /// The request is no longer wanted.
     fn cancel(&mut self, token: Token, out: &mut Vec<u8>) -> Cancelled;
+
+    /// What happened, in a sentence, for a fault or an SQL error that an event of the last call told of.
+    fn explain(&self, fault: Fault) -> Cow<'static, str>;
 
     /// How many requests may be busy at once.
     fn capacity(&self) -> usize {

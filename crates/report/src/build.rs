@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::plan::{LatePolicy, Load};
+use plimsoll_core::plan::{HttpRequest, LatePolicy, Load, Request};
 use plimsoll_core::profile::{ENDLESS, RateProfile};
 use plimsoll_core::{DropReason, Plan, Span};
 use plimsoll_stats::recorder::Censored;
@@ -202,7 +202,12 @@ fn planned(plan: &Plan, facts: &RunFacts, quantiles: &[f64]) -> model::Plan {
                 headers: operation.facts.headers.clone(),
                 body_bytes: operation.facts.body_bytes,
                 weight: operation.weight,
-                success: format!("status {}..={}", operation.success.first, operation.success.last),
+                success: match &operation.request {
+                    Request::Http1(HttpRequest { success, .. }) => {
+                        format!("status {}..={}", success.first, success.last)
+                    }
+                    Request::Postgres(_) => "no error".to_owned(),
+                },
             })
             .collect(),
     };

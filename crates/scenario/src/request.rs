@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use plimsoll_core::plan::{Operation, Protocol, RequestFacts, StatusRange};
+use plimsoll_core::plan::{HttpRequest, Operation, Request, RequestFacts, StatusRange};
 use plimsoll_core::template::Template;
 use plimsoll_core::value::Variable;
 use plimsoll_proto::http1::request::{Body, Header, RequestHead, RequestSpec, host_value};
@@ -60,13 +60,17 @@ pub(crate) fn operation(
         name: format!("{method} {path}"),
         target: 0,
         weight: 1,
-        request,
-        protocol: Protocol::Http1 { head_only: head.head_only, close: head.close },
-        success: StatusRange::HTTP,
+        request: Request::Http1(HttpRequest {
+            bytes: request,
+            head_only: head.head_only,
+            close: head.close,
+            success: StatusRange::HTTP,
+        }),
         facts: RequestFacts {
             url: format!("{}{}", url.origin(), url.target),
             protocol: "http/1.1".to_owned(),
             method: method.to_owned(),
+            sql: Vec::new(),
             headers: lines.iter().filter_map(|line| shown(line)).collect(),
             body_bytes: fixed_length(args.body.as_deref().unwrap_or_default(), variables),
         },

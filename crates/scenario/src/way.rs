@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use plimsoll_core::plan::{Endpoint, Family, Target, Tls, Verification};
+use plimsoll_core::plan::{Endpoint, Family, Session, Target, Tls, Verification};
 
 use crate::args::RunArgs;
 use crate::fault::Check;
@@ -34,7 +34,7 @@ pub(crate) fn target(args: &RunArgs, url: &Url, check: &mut Check) -> Target {
         Some(path) => unix_socket(args, path, check),
         None => Endpoint::Tcp { host: host.to_resolve(), port, family, addresses },
     };
-    Target { name: url.origin(), endpoint, tls: tls(args, url, check) }
+    Target { name: url.origin(), endpoint, tls: tls(args, url, check), session: Session::Http1 }
 }
 
 fn family(args: &RunArgs, check: &mut Check) -> Family {
@@ -230,7 +230,7 @@ fn tls(args: &RunArgs, url: &Url, check: &mut Check) -> Option<Tls> {
         // The dot that ends an absolute name is no part of the name in a certificate.
         None => url.host.text.trim_end_matches('.').to_owned(),
     };
-    Some(Tls { server_name, verification, alpn: vec![b"http/1.1".to_vec()] })
+    Some(Tls { server_name, check_name: true, verification, alpn: vec![b"http/1.1".to_vec()] })
 }
 
 fn server_name(text: &str, check: &mut Check) -> String {

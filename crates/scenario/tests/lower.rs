@@ -2,8 +2,11 @@
 
 use std::net::IpAddr;
 
+use plimsoll_core::Plan;
 use plimsoll_core::arrival::ArrivalLaw;
-use plimsoll_core::plan::{Endpoint, Family, LatePolicy, Load, Protocol, Retry, Verification, WaitStrategy};
+use plimsoll_core::plan::{
+    Endpoint, Family, HttpRequest, LatePolicy, Load, Request, Retry, Verification, WaitStrategy,
+};
 use plimsoll_core::time::Span;
 use plimsoll_core::value::Key;
 use plimsoll_scenario::{Lowered, Machine, RunArgs, lower};
@@ -34,11 +37,19 @@ fn faults(args: &RunArgs, count: usize) -> String {
     faults.to_string()
 }
 
+/// The one request of an HTTP plan.
+fn http(plan: &Plan) -> &HttpRequest {
+    match &plan.operations[0].request {
+        Request::Http1(request) => request,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// The bytes of the first request.
 fn sent(args: &RunArgs) -> String {
     let plan = lowered(args).plan;
     let mut bytes = Vec::new();
-    plan.operations[0].request.write(&plan.variables, Key::Seq(0), &mut bytes);
+    http(&plan).bytes.write(&plan.variables, Key::Seq(0), &mut bytes);
     String::from_utf8(bytes).unwrap()
 }
 
@@ -458,11 +469,15 @@ fn users_and_passwords_become_basic_auth_and_are_kept_out_of_reports() {
 
 #[test]
 fn the_codec_is_told_of_head_requests_and_closing_connections() {
-    let protocol = |args: &RunArgs| lowered(args).plan.operations[0].protocol;
+    let protocol = |args: &RunArgs| {
+        let plan = lowered(args).plan;
+        let HttpRequest { head_only, close, .. } = http(&plan);
+        (*head_only, *close)
+    };
     let head = RunArgs { method: some("HEAD"), ..args() };
-    assert_eq!(protocol(&head), Protocol::Http1 { head_only: true, close: false });
+    assert_eq!(protocol(&head), (true, false));
     let close = RunArgs { no_keepalive: true, ..args() };
-    assert_eq!(protocol(&close), Protocol::Http1 { head_only: false, close: true });
+    assert_eq!(protocol(&close), (false, true));
     assert_eq!(sent_headers(&close, "Connection"), ["close"]);
     let twice = RunArgs { headers: vec!["Connection: close".to_owned()], ..close };
     assert!(faults(&twice, 1).contains("--no-keepalive"));

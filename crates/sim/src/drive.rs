@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use plimsoll_core::dispatch::{Action, Dispatcher};
-use plimsoll_core::plan::{Load, Plan, Protocol};
+use plimsoll_core::plan::{Load, Plan, Request};
 use plimsoll_core::share::{Share, Times, dispatcher, window_length};
 use plimsoll_core::{Sample, Timestamp};
 use plimsoll_engine::execute::Execute;
 use plimsoll_engine::pool::{ConnectionCounts, Pool, PoolLimits, TargetSetup};
+use plimsoll_engine::session::SessionSetup;
 use plimsoll_engine::system::System;
 use plimsoll_engine::worker::{Rules, Wake, Worker};
 use plimsoll_stats::{Recorder, RecorderConfig};
@@ -208,14 +209,14 @@ fn worker(
     schedule_end: Timestamp,
     samples: &Rc<RefCell<Vec<Sample>>>,
 ) -> SimWorker {
-    assert!(plan.operations.iter().all(|o| matches!(o.protocol, Protocol::Http1 { .. })));
+    assert!(plan.operations.iter().all(|o| matches!(o.request, Request::Http1(_))));
     let share = Share { number, of: plan.workers };
     let limits = PoolLimits {
         connections: share.part(plan.connections) as usize,
         connect_timeout: plan.connect_timeout,
         timeout: plan.timeout,
     };
-    let targets = [TargetSetup { addresses: world.addresses(), tls: None }];
+    let targets = [TargetSetup { addresses: world.addresses(), tls: None, session: SessionSetup::Http1 }];
     let mut recorder = Recorder::new(config);
     recorder.set_worker(number as usize);
     let most = plan.max_in_flight.map_or(u64::MAX, |most| share.part(most));

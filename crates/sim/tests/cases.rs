@@ -1,7 +1,7 @@
 //! Hard cases from the bug reports of load-testing tools, each named after its number: times are
 //! exact, on the virtual clock. This file: accuracy of timing, overload, and what plans promise.
 
-use plimsoll_core::plan::{LatePolicy, Load, Plan};
+use plimsoll_core::plan::{LatePolicy, Load, Operation, Plan};
 use plimsoll_core::{Failure, Outcome, Sample, Span, Template, Timestamp};
 use plimsoll_sim::plans::closed;
 use plimsoll_sim::queue::{Queue, Service};
@@ -43,7 +43,8 @@ fn tim_03_a_stall_is_one_long_service_and_fifty_long_responses() {
 fn tim_05_an_answer_before_the_body_was_sent_leaves_no_negative_phase() {
     let head = b"POST / HTTP/1.1\r\nHost: sim\r\nContent-Length: 1000000\r\n\r\n".to_vec();
     let mut plan = closed_count(1, 3);
-    plan.operations[0].request = Template::parse(&[head, vec![b'x'; 1_000_000]].concat(), &[]);
+    let bytes = Template::parse(&[head, vec![b'x'; 1_000_000]].concat(), &[]);
+    plan.operations[0] = Operation::http1("post", bytes);
     let wire = Wire { write_bytes: 65_536, write_pause: ms(1), delay: ms(2), ..Wire::default() };
     let run = run(Simulation::new(plan, after(Span::ZERO)).over(wire));
     assert_eq!(run.recorder.counts().ok, 3);

@@ -2,7 +2,7 @@
 //! and what the server's own count says.
 
 use plimsoll_core::Timestamp;
-use plimsoll_core::plan::{Load, Plan, Protocol};
+use plimsoll_core::plan::{Load, Plan, Request};
 use plimsoll_sim::plans::closed;
 use plimsoll_sim::server::{Answers, OK};
 use plimsoll_sim::testing::{
@@ -12,7 +12,8 @@ use plimsoll_sim::{Acceptance, Net, Server, Simulation, Wire};
 
 /// Every request says `Connection: close`.
 fn closing(mut plan: Plan) -> Plan {
-    plan.operations[0].protocol = Protocol::Http1 { head_only: false, close: true };
+    let Request::Http1(request) = &mut plan.operations[0].request else { unreachable!("HTTP is simulated") };
+    request.close = true;
     plan
 }
 

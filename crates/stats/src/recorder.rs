@@ -45,6 +45,7 @@ pub struct Recorder {
     bytes_sent: u64,
     bytes_received: u64,
     surplus_bytes: u64,
+    rows: u64,
     worker: usize,
     /// The most requests sent and not ended at once, by worker.
     in_flight_max: Vec<u64>,
@@ -167,6 +168,7 @@ impl Recorder {
             bytes_sent: 0,
             bytes_received: 0,
             surplus_bytes: 0,
+            rows: 0,
             worker: 0,
             in_flight_max: vec![0],
             in_flight_ns: 0,
@@ -216,6 +218,12 @@ impl Recorder {
     pub fn on_bytes(&mut self, sent: u64, received: u64) {
         self.bytes_sent += sent;
         self.bytes_received += received;
+    }
+
+    /// So many rows came in database answers, the warm-up's included.
+    #[inline]
+    pub fn on_rows(&mut self, rows: u64) {
+        self.rows += rows;
     }
 
     /// A server sent bytes that belong to no answer.
@@ -268,6 +276,7 @@ impl Recorder {
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.surplus_bytes += other.surplus_bytes;
+        self.rows += other.rows;
         let workers = self.in_flight_max.len().max(other.in_flight_max.len());
         self.in_flight_max.resize(workers, 0);
         for (mine, theirs) in self.in_flight_max.iter_mut().zip(&other.in_flight_max) {
@@ -287,7 +296,7 @@ impl Recorder {
         self.operations.iter_mut().for_each(OperationRecorder::clear);
         self.windows.clear();
         self.connect.clear();
-        (self.bytes_sent, self.bytes_received, self.surplus_bytes) = (0, 0, 0);
+        (self.bytes_sent, self.bytes_received, self.surplus_bytes, self.rows) = (0, 0, 0, 0);
         self.in_flight_max.fill(0);
         (self.in_flight_ns, self.outstanding_ns) = (0, 0);
         self.failure_texts.clear();
@@ -350,6 +359,11 @@ impl Recorder {
     /// Bytes received over all connections.
     pub fn bytes_received(&self) -> u64 {
         self.bytes_received
+    }
+
+    /// Rows of all database answers.
+    pub fn rows(&self) -> u64 {
+        self.rows
     }
 
     /// Bytes received that belong to no answer.

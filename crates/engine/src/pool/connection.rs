@@ -6,7 +6,8 @@ use crate::tls::TlsSession;
 
 /// Where a connection stands.
 ///
-/// Connecting → (Handshaking →) Starting → Idle ⇄ Busy; from each it can be gone at once.
+/// Connecting → (Handshaking →) Starting (→ Handshaking → Starting) → Idle ⇄ Busy; from each it can be
+/// gone at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// The transport is being connected.
@@ -19,11 +20,20 @@ pub(super) enum State {
     Idle,
     /// Carries the attempt in this slot.
     Busy(u32),
+    /// Carries no request, only word to the server that one is no longer wanted; true once the transport
+    /// is there.
+    Telling(bool),
 }
 
 impl State {
+    /// It can carry requests.
     pub(super) fn is_established(self) -> bool {
-        !matches!(self, Self::Connecting | Self::Handshaking)
+        matches!(self, Self::Idle | Self::Busy(_))
+    }
+
+    /// It is not yet what it was opened to be.
+    pub(super) fn is_opening(self) -> bool {
+        matches!(self, Self::Connecting | Self::Handshaking | Self::Starting)
     }
 }
 
@@ -78,6 +88,7 @@ impl<Socket> Connection<Socket> {
         self.state = State::Connecting;
         self.attempt_begun = now;
         self.tls = None;
+        self.codec = None;
         self.unsent.clear();
         self.hung_up = false;
     }

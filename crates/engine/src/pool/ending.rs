@@ -1,15 +1,16 @@
 //! The ends of attempts and of connections.
 
 use std::borrow::Cow;
+use std::io;
 
 use plimsoll_core::{Failure, Timestamp};
-use plimsoll_proto::{Cancelled, Token};
+use plimsoll_proto::{Cancelled, Fault, Token};
 
-use super::Pool;
-use super::connection::State;
+use super::connection::{Connection, State};
+use super::{CONNECTS_AT_ONCE, Pool};
 use crate::execute::{AttemptEnd, AttemptResult, Progress};
 use crate::slots::Id;
-use crate::system::System;
+use crate::system::{Ready, System};
 
 impl<S: System> Pool<S> {
     /// An attempt has ended at `at`, as far as its moments allow.
@@ -27,7 +28,7 @@ impl<S: System> Pool<S> {
     /// A connection broke for a reason worth telling.
     pub(super) fn broken(&mut self, system: &mut S, id: Id, now: Timestamp, failure: Failure, text: String) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if let State::Connecting | State::Handshaking = connection.state {
+        if connection.state.is_opening() {
             self.address_failed(system, id, failure, text, now);
             return;
         }
@@ -37,6 +38,9 @@ impl<S: System> Pool<S> {
 
     /// Closes a connection that broke; the attempt on it, if any, fails with `failure`.
     pub(super) fn close_broken(&mut self, system: &mut S, id: Id, now: Timestamp, failure: Failure) {
+        if self.connections.get_mut(id).is_some_and(|connection| connection.state.is_opening()) {
+            return self.opening_failed(system, id, failure, now);
+        }
         let busy = self.connections.get_mut(id).and_then(|connection| match connection.state {
             State::Busy(flight) => Some(flight),
             _ => None,
@@ -65,6 +69,7 @@ impl<S: System> Pool<S> {
         }
         self.lanes[connection.lane].idle.remove(id.slot);
         self.connect_timers.remove(id.slot);
+        self.messengers.remove(id.slot);
         if let Some(socket) = connection.socket {
             system.close(socket);
         }
@@ -72,14 +77,83 @@ impl<S: System> Pool<S> {
 
     /// The attempt in slot `flight` has timed out on this connection.
     pub(super) fn cancel(&mut self, system: &mut S, id: Id, flight: u32) {
-        let Some(codec) = self.connections.get_mut(id).and_then(|c| c.codec.as_mut()) else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let (lane, address) = (connection.lane, connection.address);
+        let Some(codec) = &mut connection.codec else { return };
         self.scratch.out.clear();
         match codec.cancel(Token(flight), &mut self.scratch.out) {
             Cancelled::CloseConnection => self.close(system, id),
+            Cancelled::CloseAndTellElsewhere => {
+                self.close(system, id);
+                self.tell(system, lane, address);
+            }
             Cancelled::KeepConnection => {
                 self.encrypt_and_write(system, id);
                 self.release(system, id);
             }
+        }
+    }
+
+    /// Sends the bytes in `scratch.out` over a connection of their own, which nobody waits for.
+    fn tell(&mut self, system: &mut S, lane: usize, address: usize) {
+        if self.messengers.len() >= CONNECTS_AT_ONCE {
+            return;
+        }
+        let now = system.now();
+        let mut messenger = Connection::new(lane, address, now);
+        messenger.state = State::Telling(false);
+        messenger.unsent.extend_from_slice(&self.scratch.out);
+        let id = self.connections.insert(messenger);
+        self.messengers.push_back(id.slot);
+        match system.connect(&self.lanes[lane].setup.addresses[address], id.to_bits()) {
+            Ok(socket) => {
+                if let Some(messenger) = self.connections.get_mut(id) {
+                    messenger.socket = Some(socket);
+                }
+            }
+            // The connection it speaks of is closed, so the server will find out in time.
+            Err(_) => self.close(system, id),
+        }
+    }
+
+    /// Something can be learned of a messenger: it speaks once it is connected, and goes when the server
+    /// has closed, which it does without an answer.
+    pub(super) fn on_messenger_ready(&mut self, system: &mut S, id: Id, ready: Ready) {
+        let Some(messenger) = self.connections.get_mut(id) else { return };
+        let Some(socket) = &mut messenger.socket else { return };
+        if messenger.state == State::Telling(false) {
+            if !ready.writable && !ready.hang_up {
+                return;
+            }
+            if system.connected(socket).is_err() {
+                return self.close(system, id);
+            }
+            messenger.state = State::Telling(true);
+        }
+        if ready.writable {
+            self.flush(system, id);
+        }
+        let Some(Connection { socket: Some(socket), .. }) = self.connections.get_mut(id) else { return };
+        if ready.readable || ready.hang_up {
+            loop {
+                match system.receive(socket, &mut self.scratch.read) {
+                    Ok(received) if received.bytes > 0 => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                    Ok(_) | Err(_) => return self.close(system, id),
+                }
+            }
+        }
+    }
+
+    /// Keeps what the codec of a connection has to say of a fault it told of, the first time.
+    pub(super) fn note_fault(&mut self, id: Id, fault: Fault) {
+        let failure = Self::fault(fault);
+        if self.texts.iter().any(|(known, _)| *known == failure) {
+            return;
+        }
+        if let Some(codec) = self.connections.get_mut(id).and_then(|connection| connection.codec.as_ref()) {
+            let text = codec.explain(fault);
+            self.texts.push((failure, text));
         }
     }
 

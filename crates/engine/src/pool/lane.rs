@@ -1,8 +1,15 @@
 //! The part of the pool that belongs to one target.
 
+use plimsoll_core::{Span, Timestamp};
+
 use super::TargetSetup;
 use crate::list::SlotList;
 use crate::system::Address;
+
+/// After a failed connect the next one waits for so long, twice as long after each further one …
+const PAUSE_FIRST: Span = Span::from_ms(10);
+/// … up to this.
+const PAUSE_LONGEST: Span = Span::from_secs(1);
 
 /// A target's idle connections, its line of requests, and its addresses.
 #[derive(Debug)]
@@ -15,19 +22,55 @@ pub(super) struct Lane {
     /// The address the next connection begins with: the first one, until it fails and another is
     /// established.
     pub(super) preferred: usize,
+    /// Failed connects are followed by a pause: each costs the server a process, and requests can wait.
+    paced: bool,
+    /// The pause that followed the last connect; zero where it succeeded.
+    pause: Span,
+    /// When the pause ends; [`Timestamp::MAX`] where there is none.
+    pub(super) pause_end: Timestamp,
     opened: Vec<u64>,
 }
 
 impl Lane {
-    pub(super) fn new(setup: TargetSetup) -> Self {
-        let opened = vec![0; setup.addresses.len()];
-        Self { setup, idle: SlotList::default(), waiters: SlotList::default(), preferred: 0, opened }
+    pub(super) fn new(setup: TargetSetup, paced: bool) -> Self {
+        Self {
+            opened: vec![0; setup.addresses.len()],
+            setup,
+            idle: SlotList::default(),
+            waiters: SlotList::default(),
+            preferred: 0,
+            paced,
+            pause: Span::ZERO,
+            pause_end: Timestamp::MAX,
+        }
     }
 
     /// A connection to `address` was established.
     pub(super) fn opened(&mut self, address: usize) {
         self.opened[address] += 1;
         self.preferred = address;
+        self.pause = Span::ZERO;
+        self.pause_end = Timestamp::MAX;
+    }
+
+    /// A connection could not be opened.
+    pub(super) fn failed(&mut self, now: Timestamp) {
+        if self.paced {
+            self.pause = self.pause.saturating_mul(2).clamp(PAUSE_FIRST, PAUSE_LONGEST);
+            self.pause_end = now.saturating_add(self.pause);
+        }
+    }
+
+    /// Ends the pause where its time has come.
+    pub(super) fn on_timer(&mut self, now: Timestamp) {
+        if self.pause_end <= now {
+            self.pause_end = Timestamp::MAX;
+        }
+    }
+
+    /// Whether a connection may be opened while `connecting` are being: after a failure one at a time.
+    pub(super) fn may_connect(&self, connecting: impl FnOnce() -> usize) -> bool {
+        self.pause.is_zero() || (self.pause_end == Timestamp::MAX && connecting() == 0)
     }
 
     pub(super) fn has_opened(&self, address: usize) -> bool {

@@ -4,7 +4,6 @@
 use std::io;
 
 use plimsoll_core::{Failure, Timestamp};
-use plimsoll_proto::http1::Http1;
 
 use super::Pool;
 use super::connection::{Connection, State};
@@ -67,9 +66,19 @@ impl<S: System> Pool<S> {
             }
             return;
         }
+        self.opening_failed(system, id, failure, now);
+    }
+
+    /// A connection could not be opened, and there is no other way to try; with it goes the head of the
+    /// line, where no other is being opened for it.
+    pub(super) fn opening_failed(&mut self, system: &mut S, id: Id, failure: Failure, now: Timestamp) {
+        let Some(connection) = self.connections.remove(id) else { return };
         let lane = connection.lane;
+        if let Some(socket) = connection.socket {
+            system.close(socket);
+        }
         self.connect_timers.remove(id.slot);
-        self.connections.remove(id);
+        self.lanes[lane].failed(now);
         let waiting = self.lanes[lane].waiters.len();
         if waiting > self.lane_connecting(lane)
             && let Some(slot) = self.lanes[lane].waiters.pop_front()
@@ -89,42 +98,70 @@ impl<S: System> Pool<S> {
         }
     }
 
-    /// The transport is there: TLS begins, or the codec does.
+    /// The transport is there: TLS begins, or the protocol does and asks for TLS itself.
     pub(super) fn transport_established(&mut self, system: &mut S, id: Id, now: Timestamp) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        match &self.lanes[connection.lane].setup.tls {
-            Some(setup) => {
-                let mut session = setup.begin();
-                self.scratch.out.clear();
-                session.write_pending(&mut self.scratch.out);
-                connection.tls = Some(Box::new(session));
-                connection.state = State::Handshaking;
-                self.write_out(system, id);
-            }
-            None => self.protocol_begins(system, id, now),
+        let setup = &self.lanes[connection.lane].setup;
+        if setup.tls.is_some() && setup.session.begins_with_tls() {
+            self.tls_begins(system, id);
+        } else {
+            self.protocol_begins(system, id, now);
         }
     }
 
-    /// Transport and TLS are there: the codec opens.
-    pub(super) fn protocol_begins(&mut self, system: &mut S, id: Id, now: Timestamp) {
+    pub(super) fn tls_begins(&mut self, system: &mut S, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let mut codec: Box<dyn plimsoll_proto::Connection> = Box::new(Http1::new());
+        let Some(setup) = &self.lanes[connection.lane].setup.tls else { return };
+        let mut session = setup.begin();
+        self.scratch.out.clear();
+        session.write_pending(&mut self.scratch.out);
+        connection.tls = Some(Box::new(session));
+        connection.state = State::Handshaking;
+        self.write_out(system, id);
+    }
+
+    /// TLS is there: the protocol begins on it, or goes on.
+    pub(super) fn tls_established(&mut self, system: &mut S, id: Id, now: Timestamp) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let (Some(codec), Some(tls)) = (&mut connection.codec, &connection.tls) else {
+            return self.protocol_begins(system, id, now);
+        };
+        self.scratch.out.clear();
+        self.scratch.events.clear();
+        let binding = tls.server_end_point();
+        codec.secured(binding.as_deref(), &mut self.scratch.out, &mut self.scratch.events);
+        connection.state = State::Starting;
+        self.protocol_goes_on(system, id, now);
+    }
+
+    /// The transport, and TLS where it comes first, are there: the codec opens.
+    fn protocol_begins(&mut self, system: &mut S, id: Id, now: Timestamp) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let mut codec = self.lanes[connection.lane].setup.session.codec();
         self.scratch.out.clear();
         self.scratch.events.clear();
         codec.open(&mut self.scratch.out, &mut self.scratch.events);
         connection.codec = Some(codec);
         connection.state = State::Starting;
-        self.connect_timers.remove(id.slot);
-        let lane = &mut self.lanes[connection.lane];
-        lane.opened(connection.address);
-        self.connects.push(now.since_or_zero(connection.begun));
-        self.counts.opened += 1;
-        self.counts.established += 1;
-        self.counts.peak = self.counts.peak.max(self.counts.established);
+        self.protocol_goes_on(system, id, now);
+    }
+
+    fn protocol_goes_on(&mut self, system: &mut S, id: Id, now: Timestamp) {
         if !self.scratch.out.is_empty() {
             self.encrypt_and_write(system, id);
         }
         self.take_events(system, id, now, now);
+    }
+
+    /// The protocol can take requests: from now on the connection counts.
+    pub(super) fn established(&mut self, id: Id, now: Timestamp) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        self.connect_timers.remove(id.slot);
+        self.lanes[connection.lane].opened(connection.address);
+        self.connects.push(now.since_or_zero(connection.begun));
+        self.counts.opened += 1;
+        self.counts.established += 1;
+        self.counts.peak = self.counts.peak.max(self.counts.established);
     }
 }
 

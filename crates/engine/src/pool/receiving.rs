@@ -85,7 +85,7 @@ impl<S: System> Pool<S> {
         };
         if decrypted.established {
             let plain = std::mem::take(&mut self.scratch.plain);
-            self.protocol_begins(system, id, read);
+            self.tls_established(system, id, read);
             self.scratch.plain = plain;
         }
         let Some(connection) = self.connections.get_mut(id) else { return };
@@ -141,7 +141,16 @@ impl<S: System> Pool<S> {
         let mut events = std::mem::take(&mut self.scratch.events);
         for event in events.drain(..) {
             match event {
-                Event::Ready => self.release(system, id),
+                Event::Ready => {
+                    self.established(id, read);
+                    self.release(system, id);
+                }
+                Event::StartTls => self.tls_begins(system, id),
+                Event::Refused(fault) => {
+                    self.note_fault(id, fault);
+                    self.opening_failed(system, id, Self::fault(fault), read);
+                }
+                Event::Closing => self.close(system, id),
                 Event::FirstByte(token) => {
                     if let Some(flight) = self.attempts.at_mut(token.0) {
                         flight.first_byte = flight.sent.map(|sent| done.max(sent));
@@ -149,11 +158,17 @@ impl<S: System> Pool<S> {
                 }
                 Event::Done { token, result, reusable } => {
                     let (result, read) = match result {
-                        Ok(Answer { status, .. }) => (AttemptResult::Answered(status), Some(read)),
+                        Ok(answer) => {
+                            match answer {
+                                Answer::Http1 { .. } => {}
+                                Answer::Rows(rows) => self.bytes.rows += rows,
+                                Answer::SqlError(state) => self.note_fault(id, Fault::SqlState(state)),
+                            }
+                            (AttemptResult::Answered(answer), Some(read))
+                        }
                         Err(fault) => {
-                            let failure = Self::fault(fault);
-                            self.note(failure, fault.text());
-                            (AttemptResult::Failed(failure), None)
+                            self.note_fault(id, fault);
+                            (AttemptResult::Failed(Self::fault(fault)), None)
                         }
                     };
                     self.end(token.0, done, read, result);
@@ -178,6 +193,7 @@ impl<S: System> Pool<S> {
             Fault::ClosedBeforeResponse => Failure::ClosedBeforeResponse,
             Fault::ClosedInResponse => Failure::ClosedInResponse,
             Fault::Protocol(name) => Failure::Protocol(name),
+            Fault::SqlState(state) => Failure::SqlState(state.0),
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use std::io;
 
+use plimsoll_core::plan::HttpRequest;
+use plimsoll_core::value;
 use plimsoll_core::{Failure, Span, Timestamp};
-use plimsoll_proto::{Request, Token};
+use plimsoll_proto::{Request, Token, Value};
 
-use super::Pool;
 use super::connection::State;
+use super::{Pool, RequestSetup};
 use crate::execute::Progress;
 use crate::slots::Id;
 use crate::system::System;
@@ -52,17 +54,32 @@ impl<S: System> Pool<S> {
             return;
         };
         let operation = &self.operations[tenant.attempt.operation as usize];
-        let bytes = match &operation.fixed {
-            Some(bytes) => bytes,
-            None => {
-                self.scratch.request.clear();
-                operation.request.write(&self.variables, tenant.attempt.key, &mut self.scratch.request);
-                &self.scratch.request
-            }
-        };
         let codec = connection.codec.as_mut().expect("a free connection has its codec");
         self.scratch.out.clear();
-        codec.start(Token(flight), Request { bytes, kind: operation.kind }, &mut self.scratch.out);
+        match &operation.request {
+            RequestSetup::Http1 { request, fixed } => {
+                let bytes = match fixed {
+                    Some(bytes) => bytes,
+                    None => {
+                        self.scratch.request.clear();
+                        request.bytes.write(&self.variables, tenant.attempt.key, &mut self.scratch.request);
+                        &self.scratch.request
+                    }
+                };
+                let HttpRequest { head_only, close, .. } = *request;
+                let request = Request::Http1 { bytes, head_only, close };
+                codec.start(Token(flight), request, &mut self.scratch.out);
+            }
+            RequestSetup::Postgres { transaction, parameters } => {
+                let key = tenant.attempt.key;
+                let value = |index: usize| match self.variables[parameters[index]].value(key) {
+                    value::Value::Whole(number) => Value::Whole(number),
+                    value::Value::Text(text) => Value::Text(text),
+                };
+                let request = Request::Postgres { transaction: *transaction, value: &value };
+                codec.start(Token(flight), request, &mut self.scratch.out);
+            }
+        }
         connection.state = State::Busy(flight);
         tenant.connection = Some(id);
         tenant.sent = Some(now);

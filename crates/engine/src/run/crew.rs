@@ -145,7 +145,7 @@ impl Crew {
             let share = Share { number, of: workers };
             let job = Job {
                 number: number as usize,
-                ahead: connections_ahead(kit.plan, share),
+                ahead: connections_ahead(kit, share),
                 gate: Arc::clone(&gate),
                 inbox,
                 messages: sender.clone(),
@@ -302,9 +302,12 @@ fn worker(kit: &Kit<'_>, share: Share, os: Os) -> RunWorker {
     Worker::new(os, pool, dispatcher(plan, share), recorder, rules)
 }
 
-/// How many connections a worker opens before the start: one a client of a closed loop.
-fn connections_ahead(plan: &Plan, share: Share) -> u64 {
+/// How many connections a worker opens before the start: one a client of a closed loop, and where
+/// opening one is dear all there will be.
+fn connections_ahead(kit: &Kit<'_>, share: Share) -> u64 {
+    let plan = kit.plan;
     match plan.load {
+        Load::Open { .. } if kit.targets[0].session.opens_ahead() => share.part(plan.connections),
         Load::Open { .. } => 0,
         Load::Closed { clients, .. } => share.part(clients.into()).min(share.part(plan.connections)),
     }

@@ -164,7 +164,7 @@ fn frm_06_bytes_on_an_idle_connection_never_answer_the_next_request() {
     start(&mut codec, Token(1), GET);
     let events = receive(&mut codec, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabcde");
     let told: Vec<_> = events.iter().skip(1).copied().collect();
-    let result = Ok(Answer { status: 200, body_bytes: 2 });
+    let result = Ok(Answer::Http1 { status: 200, body_bytes: 2 });
     let done = Event::Done { token: Token(1), result, reusable: false };
     assert_eq!(told, [done, Event::Surplus { bytes: 3 }]);
 }
@@ -432,7 +432,7 @@ fn frm_06_nothing_of_one_answer_is_left_for_the_next() {
         start(&mut codec, token, GET);
         let events: Vec<_> =
             bytes.as_bytes().chunks(5).flat_map(|piece| receive(&mut codec, piece)).collect();
-        let result = Ok(Answer { status: *status, body_bytes: *body_bytes });
+        let result = Ok(Answer::Http1 { status: *status, body_bytes: *body_bytes });
         assert_eq!(events, [Event::FirstByte(token), Event::Done { token, result, reusable: true }]);
     }
 }

@@ -1,7 +1,7 @@
 //! A peer made of bytes: what a codec tells of them, in whatever pieces they come.
 
 use plimsoll_proto::http1::Http1;
-use plimsoll_proto::{Answer, Connection, Event, Fault, Request, RequestKind, Token};
+use plimsoll_proto::{Answer, Connection, Event, Fault, Request, Token};
 
 /// What became of one request, and of the connection after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) const GET_FIN: Exchange = Exchange { fin: true, ..GET };
 pub(crate) fn start(codec: &mut Http1, token: Token, exchange: Exchange) {
     let mut out = Vec::new();
     let Exchange { head_only, close, .. } = exchange;
-    let request = Request { bytes: b"request", kind: RequestKind::Http1 { head_only, close } };
+    let request = Request::Http1 { bytes: b"request", head_only, close };
     codec.start(token, request, &mut out);
     assert_eq!(out, b"request");
 }
@@ -78,7 +78,7 @@ pub(crate) fn exchange<'a>(exchange: Exchange, pieces: impl IntoIterator<Item = 
                 told.surplus = true;
                 told.reusable = false;
             }
-            Event::Ready => panic!("Ready was told"),
+            other => panic!("{other:?} was told"),
         }
     }
     told
@@ -101,7 +101,7 @@ pub(crate) fn exchange_however_cut(kind: Exchange, bytes: &[u8]) -> Told {
 }
 
 pub(crate) fn ok(status: u16, body_bytes: u64) -> Told {
-    Told { result: Some(Ok(Answer { status, body_bytes })), reusable: true, surplus: false }
+    Told { result: Some(Ok(Answer::Http1 { status, body_bytes })), reusable: true, surplus: false }
 }
 
 pub(crate) fn last(status: u16, body_bytes: u64) -> Told {

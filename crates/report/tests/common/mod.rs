@@ -21,6 +21,7 @@ pub(crate) fn operation(name: &str) -> Operation {
             url: format!("http://127.0.0.1:8080/{name}"),
             protocol: "http/1.1".to_owned(),
             method: "GET".to_owned(),
+            sql: Vec::new(),
             headers: vec![("accept".to_owned(), "*/*".to_owned())],
             body_bytes: 0,
         },
