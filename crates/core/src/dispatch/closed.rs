@@ -73,8 +73,7 @@ impl ClosedLoop {
     /// without an answer from the second in a row on, so that a server which closes now and then
     /// costs no time, and one which always does is not hammered.
     fn pause(client: &mut Client, sample: &Sample) -> Span {
-        let unanswered =
-            matches!(sample.outcome, Outcome::Failed(failure) if !matches!(failure, Failure::Status(_)));
+        let unanswered = matches!(sample.outcome, Outcome::Failed(_)) && !sample.is_answered();
         if !unanswered {
             client.failures = 0;
             return Span::ZERO;
@@ -223,6 +222,19 @@ mod tests {
         let s = send(&mut d, now);
         d.on_end(&ended(s, now, Outcome::Failed(Failure::Reset)));
         assert_eq!(send(&mut d, now).due.as_ns(), now, "one reset costs no pause");
+    }
+
+    #[test]
+    fn an_error_that_is_an_answer_costs_no_pause_and_one_that_turns_a_connection_away_does() {
+        let mut d = closed(1, 0, 1, u64::MAX, u64::MAX);
+        for failure in [Failure::Status(503), Failure::SqlState(*b"40001")].repeat(3) {
+            let s = send(&mut d, 0);
+            d.on_end(&ended(s, 0, Outcome::Failed(failure)));
+        }
+        let s = send(&mut d, 0);
+        let sample = ended(s, 0, Outcome::Failed(Failure::SqlState(*b"53300")));
+        d.on_end(&Sample { sent: None, ..sample });
+        assert_eq!(d.poll(Timestamp::ZERO), Action::Wait(Timestamp::from_ns(10_000_000)));
     }
 
     #[test]
