@@ -1,10 +1,15 @@
 //! A run as the command line gives it: every value still text, nothing checked.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::environment::Environment;
+use crate::files::csv_parts;
+use crate::{postgres, url};
 
 /// The values of `plimsoll run`. `None` and empty mean "not given", so that the defaults stand in one
 /// place, where the values are read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct RunArgs {
     /// The URL.
     pub target: String,
@@ -65,6 +70,18 @@ pub struct RunArgs {
     /// `--no-keepalive`: a connection for each request.
     pub no_keepalive: bool,
 
+    /// `--sql`, in the order given.
+    pub sql: Vec<SqlText>,
+    /// `--sql-file`, in the order given, already read.
+    pub sql_files: Vec<SqlFile>,
+    /// `--param`, in the order given: the law of `$1`, of `$2` and so on.
+    pub params: Vec<String>,
+    /// `--query-mode`: how statements are sent.
+    pub query_mode: Option<String>,
+
+    /// The names and contents of the files that other values name, see [`RunArgs::files_named`].
+    pub files: Vec<(String, Vec<u8>)>,
+
     /// `--insecure`: the server's certificate is not checked.
     pub insecure: bool,
     /// `--cacert`: the PEM text of the roots to trust.
@@ -81,6 +98,54 @@ pub struct RunArgs {
     pub ipv6: bool,
     /// `--unix-socket`: its path.
     pub unix_socket: Option<PathBuf>,
+}
+
+/// `--sql`: a statement and its share.
+#[derive(Clone, Debug, Default)]
+pub struct SqlText {
+    /// The statement.
+    pub text: String,
+    /// `--weight`: its share of all requests, 1 unless given.
+    pub weight: Option<String>,
+}
+
+/// `--sql-file`: a transaction and its share.
+#[derive(Clone, Debug, Default)]
+pub struct SqlFile {
+    /// The file, as it was named.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+    /// `--weight`: its share of all requests, 1 unless given.
+    pub weight: Option<String>,
+}
+
+impl RunArgs {
+    /// The files that values name, each once. The caller reads them into [`RunArgs::files`] before the run
+    /// is checked.
+    pub fn files_named(&self, environment: &Environment) -> Vec<String> {
+        let laws = self.variables.iter().filter_map(|text| Some(text.split_once('=')?.1));
+        let laws = laws.chain(self.params.iter().map(String::as_str));
+        let tables = laws.filter_map(csv_parts).map(|(file, _)| file.to_owned());
+        let mut files: Vec<String> =
+            tables.chain(postgres::root_certificates_named(&self.target, environment)).collect();
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+
+    /// The password file of a PostgreSQL run, which the caller reads into
+    /// [`Environment::password_file`] where it exists; `home` is the home directory. `None` for other runs.
+    pub fn password_file(&self, environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
+        postgres::password_file(&self.target, environment, home)
+    }
+}
+
+/// The target alone, and of it no password: the other values are many, and may be secret.
+impl fmt::Debug for RunArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunArgs").field("target", &url::shown(&self.target)).finish_non_exhaustive()
+    }
 }
 
 /// What must be known of this machine to fill in defaults and check limits.

@@ -3,20 +3,24 @@
 //! Pure: files are read, and the machine is asked, by the caller.
 //!
 //! ```text
-//! RunArgs (text) + Machine ─► lower ─► Lowered { plan, quantiles, … }
-//!                                  └─► Faults: every value that is wrong, the limit, the remedy
+//! RunArgs (text) + Machine + Environment ─► lower ─► Lowered { plan, quantiles, … }
+//!                                                └─► Faults: every value that is wrong, the limit, the remedy
 //! ```
 
 mod args;
+mod environment;
 mod fault;
+mod files;
 mod limits;
 mod load;
 mod lower;
+mod postgres;
 mod request;
 mod url;
 mod variables;
 mod way;
 
-pub use args::{Machine, RunArgs};
+pub use args::{Machine, RunArgs, SqlFile, SqlText};
+pub use environment::{Environment, SOCKET_DIRECTORIES};
 pub use fault::{Fault, Faults};
 pub use lower::{Lowered, lower};

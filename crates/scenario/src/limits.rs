@@ -10,6 +10,9 @@ use crate::fault::Check;
 /// system library opens to resolve names.
 pub(crate) const DESCRIPTORS_KEPT: u64 = 64;
 
+/// The most connections of an open loop against PostgreSQL.
+const DEFAULT_POSTGRES_CONNECTIONS: u64 = 10;
+
 const DEFAULT_COPIES: u32 = 3;
 
 /// The most copies of one request. More would be an attack, not a retry.
@@ -115,16 +118,23 @@ pub(crate) fn connections_asked(args: &RunArgs, descriptors: Descriptors, check:
     Some(asked)
 }
 
-/// The most connections open at once.
+/// The most connections of an open loop that says nothing else. A PostgreSQL server has a process for each,
+/// and 100 in all unless told otherwise.
+pub(crate) const fn default_connections(postgres: bool) -> u64 {
+    if postgres { DEFAULT_POSTGRES_CONNECTIONS } else { DEFAULT_CONNECTIONS }
+}
+
+/// The most connections open at once; `default` is for an open loop.
 pub(crate) fn connections(
     asked: Option<u64>,
     load: &Load,
     retry: Option<Retry>,
+    default: u64,
     descriptors: Descriptors,
     check: &mut Check,
 ) -> u64 {
     let Load::Closed { clients, .. } = load else {
-        return asked.unwrap_or(DEFAULT_CONNECTIONS.min(descriptors.connections));
+        return asked.unwrap_or(default.min(descriptors.connections));
     };
     let clients = u64::from(*clients);
     if let Some(asked) = asked {

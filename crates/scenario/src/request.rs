@@ -10,7 +10,7 @@ use plimsoll_proto::http1::request::{Body, Header, RequestHead, RequestSpec, hos
 use crate::args::RunArgs;
 use crate::fault::{Check, Fault};
 use crate::url::{Url, UserInfo};
-use crate::variables::{check_use, fixed_length};
+use crate::variables::{check_cells, check_use, fixed_length};
 
 /// What stands for a secret value in reports.
 const SECRET: &str = "(secret)";
@@ -54,6 +54,7 @@ pub(crate) fn operation(
     };
     let url = url?;
     check_use(variables, &request, &[&head.before_length, args.body.as_deref().unwrap_or_default()], check);
+    check_cells(variables, &url.target, &head.before_length, check);
     let method = spec.method.unwrap_or(if args.body.is_some() { "POST" } else { "GET" });
     let path = url.target.split('?').next().unwrap_or_default();
     Some(Operation {

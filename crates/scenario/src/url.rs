@@ -6,12 +6,13 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::postgres;
+
 /// The schemes that work, for error messages.
-pub(crate) const SCHEMES: &str = "http:// or https://";
+pub(crate) const SCHEMES: &str = "http://, https:// or postgres://";
 
 /// Schemes of protocols that are planned and not built.
-const SCHEMES_TO_COME: [&str; 9] =
-    ["postgres", "postgresql", "h2c", "grpc", "grpcs", "redis", "thrift", "dns", "memcached"];
+const SCHEMES_TO_COME: [&str; 7] = ["h2c", "grpc", "grpcs", "redis", "thrift", "dns", "memcached"];
 
 /// A URL, in the parts a run needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { reason: reason.into(), remedy: remedy.into() }
     }
 }
@@ -152,7 +153,14 @@ impl Scheme {
 impl UserInfo {
     fn parse(text: &str) -> Result<Self, Refusal> {
         let (user, password) = text.split_once(':').unwrap_or((text, ""));
-        Ok(Self { user: unescape(user)?, password: unescape(password)? })
+        let refusal = || {
+            Refusal::new(
+                "the user or password has a '%' without two hexadecimal digits",
+                "write a '%' as %25, or give -u USER:PASSWORD",
+            )
+        };
+        let part = |text| unescape(text).ok_or_else(refusal);
+        Ok(Self { user: part(user)?, password: part(password)? })
     }
 }
 
@@ -276,7 +284,7 @@ pub(crate) fn parse_port(text: &str) -> Result<u16, Refusal> {
 
 /// What was probably meant by a text without `://`, its user left out as everywhere.
 fn with_scheme(text: &str) -> String {
-    let begun = ["http", "https"].iter().find_map(|scheme| {
+    let begun = ["http", "https", "postgres", "postgresql"].iter().find_map(|scheme| {
         let rest = text.strip_prefix(scheme)?.strip_prefix(':')?;
         Some((scheme, rest))
     });
@@ -286,6 +294,9 @@ fn with_scheme(text: &str) -> String {
 
 /// A URL, faulty perhaps, as messages show it: what stands before an `@` may hold a password.
 pub(crate) fn shown(text: &str) -> String {
+    if let Some(rest) = postgres::after_scheme(text) {
+        return postgres::shown(rest);
+    }
     // Without "://" it is not known where a path begins: too much is left out rather than too little.
     let start = text.find("://").map_or(0, |at| at + 3);
     let end = text[start..].find(['/', '?', '#']).filter(|_| start > 0).map_or(text.len(), |at| start + at);
@@ -295,8 +306,8 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-/// Resolves `%XX`.
-fn unescape(text: &str) -> Result<Vec<u8>, Refusal> {
+/// Resolves `%XX`; `None` where two hexadecimal digits are missing after a `%`.
+pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -305,20 +316,12 @@ fn unescape(text: &str) -> Result<Vec<u8>, Refusal> {
             bytes.push(*first);
             continue;
         }
-        let value = rest.get(..2).and_then(|hex| {
-            let digit = |b: u8| char::from(b).to_digit(16);
-            Some((digit(hex[0])? * 16 + digit(hex[1])?) as u8)
-        });
-        let Some(value) = value else {
-            return Err(Refusal::new(
-                "the user or password has a '%' without two hexadecimal digits",
-                "write a '%' as %25, or give -u USER:PASSWORD",
-            ));
-        };
-        bytes.push(value);
-        rest = &rest[2..];
+        let [high, low, tail @ ..] = rest else { return None };
+        let digit = |b: &u8| char::from(*b).to_digit(16);
+        bytes.push((digit(high)? * 16 + digit(low)?) as u8);
+        rest = tail;
     }
-    Ok(bytes)
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -433,9 +436,10 @@ mod tests {
             ("https:h/x", "no scheme", "write https://h/x"),
             ("u:p@h/x", "no scheme", "write http://…@h/x"),
             ("load.toml", "not yet", "http://"),
-            ("postgres://u@h/db", "postgres:// is not yet", "http:// or https://"),
-            ("GRPC://h", "grpc:// is not yet", "http:// or https://"),
-            ("ftp://h/", "'ftp://' is not a scheme", "http:// or https://"),
+            ("redis://h/0", "redis:// is not yet", "http://, https:// or postgres://"),
+            ("postgres:h/db", "no scheme", "write postgres://h/db"),
+            ("GRPC://h", "grpc:// is not yet", "http://, https:// or postgres://"),
+            ("ftp://h/", "'ftp://' is not a scheme", "http://, https:// or postgres://"),
             ("http://", "no host", "http://HOST/"),
             ("http:///x", "no host", "http://HOST/"),
             ("http://:80/", "no host", "http://HOST/"),

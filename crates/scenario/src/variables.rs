@@ -5,9 +5,11 @@ use plimsoll_core::value::{VALUE_FORMS, ValueLaw, Variable};
 
 use crate::args::RunArgs;
 use crate::fault::Check;
+use crate::files::Laws;
 
 /// Reads the variables that were declared.
 pub(crate) fn variables(args: &RunArgs, seed: u64, check: &mut Check) -> Vec<Variable> {
+    let mut laws = Laws::new(&args.files);
     let mut variables: Vec<Variable> = Vec::with_capacity(args.variables.len());
     for text in &args.variables {
         let value = format!("--var {text}");
@@ -27,11 +29,9 @@ pub(crate) fn variables(args: &RunArgs, seed: u64, check: &mut Check) -> Vec<Var
             check.fault(value, format!("'{name}' is declared twice"), "keep one, or give another name");
             continue;
         }
-        match law.parse::<ValueLaw>() {
+        match laws.read(law) {
             Ok(law) => variables.push(Variable::new(name, law, seed)),
-            Err(_) => {
-                check.fault(value, format!("'{law}' is not a law of values"), format!("give {VALUE_FORMS}"))
-            }
+            Err(refusal) => check.fault(value, refusal.reason, refusal.remedy),
         }
     }
     variables
@@ -54,6 +54,28 @@ pub(crate) fn check_use(variables: &[Variable], request: &Template, parts: &[&[u
     for name in parts.iter().flat_map(|part| places(part)) {
         if !variables.iter().any(|variable| variable.name() == name) {
             check.note(format!("${{{name}}} is sent as it stands, since there is no --var {name}=…"));
+        }
+    }
+}
+
+/// Refuses cells that would end a line of the request's head, or a word of its first line: `target` is the
+/// request target, `head` everything before the body.
+pub(crate) fn check_cells(variables: &[Variable], target: &str, head: &[u8], check: &mut Check) {
+    for variable in variables {
+        let ValueLaw::Column(column) = variable.law() else { continue };
+        let stands_in = |text: &[u8]| places(text).any(|name| name == variable.name());
+        let (in_target, in_head) = (stands_in(target.as_bytes()), stands_in(head));
+        let breaks = |b: u8| (in_head && (b < b' ' || b == 0x7f)) || (in_target && b == b' ');
+        if let Some(row) = column.cells().iter().position(|cell| cell.bytes().any(breaks)) {
+            check.fault(
+                format!("--var {}", variable.name()),
+                format!(
+                    "row {} of {} has a space or control character, which would break the request's head",
+                    row + 1,
+                    column.file()
+                ),
+                "write it as an escape in the file, such as %20; cells are sent as they are",
+            );
         }
     }
 }

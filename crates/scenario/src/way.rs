@@ -14,8 +14,17 @@ const SOCKET_PATH_BYTES: usize = 107;
 
 /// Reads where connections to `url` go.
 pub(crate) fn target(args: &RunArgs, url: &Url, check: &mut Check) -> Target {
+    let endpoint = match &args.unix_socket {
+        Some(path) => unix_socket(args, path, check),
+        None => tcp(args, &url.host, url.port, check),
+    };
+    Target { name: url.origin(), endpoint, tls: tls(args, url, check), session: Session::Http1 }
+}
+
+/// Where connections to a host and port go.
+pub(crate) fn tcp(args: &RunArgs, host: &Host, port: u16, check: &mut Check) -> Endpoint {
     let family = family(args, check);
-    let (host, port) = connect_to(args, url, check);
+    let (host, port) = connect_to(args, host, port, check);
     let addresses = resolve(args, &host, port, check);
     let fits = match host.kind {
         HostKind::Name => true,
@@ -30,11 +39,7 @@ pub(crate) fn target(args: &RunArgs, url: &Url, check: &mut Check) -> Target {
             format!("leave out {flag}, or give a name"),
         );
     }
-    let endpoint = match &args.unix_socket {
-        Some(path) => unix_socket(args, path, check),
-        None => Endpoint::Tcp { host: host.to_resolve(), port, family, addresses },
-    };
-    Target { name: url.origin(), endpoint, tls: tls(args, url, check), session: Session::Http1 }
+    Endpoint::Tcp { host: host.to_resolve(), port, family, addresses }
 }
 
 fn family(args: &RunArgs, check: &mut Check) -> Family {
@@ -49,8 +54,9 @@ fn family(args: &RunArgs, check: &mut Check) -> Family {
     }
 }
 
-fn unix_socket(args: &RunArgs, path: &Path, check: &mut Check) -> Endpoint {
-    let value = format!("--unix-socket {}", path.display());
+/// A socket in the file system.
+pub(crate) fn unix_socket(args: &RunArgs, path: &Path, check: &mut Check) -> Endpoint {
+    let value = format!("socket {}", path.display());
     let bytes = path.as_os_str().len();
     if bytes == 0 || bytes > SOCKET_PATH_BYTES {
         check.fault(
@@ -76,27 +82,24 @@ fn unix_socket(args: &RunArgs, path: &Path, check: &mut Check) -> Endpoint {
 }
 
 /// The host and port connections go to: the URL's unless `--connect-to` says another.
-fn connect_to(args: &RunArgs, url: &Url, check: &mut Check) -> (Host, u16) {
+fn connect_to(args: &RunArgs, host: &Host, port: u16, check: &mut Check) -> (Host, u16) {
     let mut chosen = None;
     for text in &args.connect_to {
         let value = format!("--connect-to {text}");
         match ConnectTo::parse(text) {
-            Ok(rule) if rule.applies_to(url) => {
+            Ok(rule) if rule.applies_to(host, port) => {
                 // The first that applies decides, as in curl.
-                chosen.get_or_insert((
-                    rule.host.unwrap_or_else(|| url.host.clone()),
-                    rule.port.unwrap_or(url.port),
-                ));
+                chosen.get_or_insert((rule.host.unwrap_or_else(|| host.clone()), rule.port.unwrap_or(port)));
             }
             Ok(_) => check.fault(
                 value,
-                format!("applies to no URL of this run, which is {}:{}", url.host.bracketed(), url.port),
+                format!("applies to no URL of this run, which is {}:{port}", host.bracketed()),
                 "write HOST1:PORT1 as in the URL; left empty they apply to any",
             ),
             Err(refusal) => check.fault(value, refusal.reason, refusal.remedy),
         }
     }
-    chosen.unwrap_or_else(|| (url.host.clone(), url.port))
+    chosen.unwrap_or_else(|| (host.clone(), port))
 }
 
 /// `HOST1:PORT1:HOST2:PORT2`: connections for the first go to the second.
@@ -128,9 +131,9 @@ impl ConnectTo {
         })
     }
 
-    fn applies_to(&self, url: &Url) -> bool {
-        self.for_host.as_ref().is_none_or(|host| same_host(host, &url.host))
-            && self.for_port.is_none_or(|port| port == url.port)
+    fn applies_to(&self, host: &Host, port: u16) -> bool {
+        self.for_host.as_ref().is_none_or(|for_host| same_host(for_host, host))
+            && self.for_port.is_none_or(|for_port| for_port == port)
     }
 }
 
@@ -214,26 +217,32 @@ fn tls(args: &RunArgs, url: &Url, check: &mut Check) -> Option<Tls> {
             if insecure {
                 check.fault("-k and --cacert", "-k would leave the roots unused", "keep one of them");
             }
-            let mark = b"-----BEGIN CERTIFICATE-----";
-            if !pem.windows(mark.len()).any(|window| window == mark) {
-                check.fault(
-                    "--cacert",
-                    "the file holds no PEM certificate",
-                    "give a file with BEGIN CERTIFICATE",
-                );
-            }
-            Verification::Roots(pem.clone())
+            roots("--cacert", pem, check)
         }
     };
-    let server_name = match &args.sni {
-        Some(name) => server_name(name, check),
-        // The dot that ends an absolute name is no part of the name in a certificate.
-        None => url.host.text.trim_end_matches('.').to_owned(),
-    };
+    let server_name = server_name(args, &url.host, check);
     Some(Tls { server_name, check_name: true, verification, alpn: vec![b"http/1.1".to_vec()] })
 }
 
-fn server_name(text: &str, check: &mut Check) -> String {
+/// The roots in a file that `value` names.
+pub(crate) fn roots(value: &str, pem: &[u8], check: &mut Check) -> Verification {
+    let mark = b"-----BEGIN CERTIFICATE-----";
+    if !pem.windows(mark.len()).any(|window| window == mark) {
+        check.fault(value, "the file holds no PEM certificate", "give a file with BEGIN CERTIFICATE");
+    }
+    Verification::Roots(pem.to_owned())
+}
+
+/// The name that TLS is to use for the server: what `--sni` says, or else the host.
+pub(crate) fn server_name(args: &RunArgs, host: &Host, check: &mut Check) -> String {
+    match &args.sni {
+        Some(name) => sni(name, check),
+        // The dot that ends an absolute name is no part of the name in a certificate.
+        None => host.text.trim_end_matches('.').to_owned(),
+    }
+}
+
+fn sni(text: &str, check: &mut Check) -> String {
     match Host::parse(text) {
         Ok(Host { text, kind: HostKind::Name }) => return text.trim_end_matches('.').to_owned(),
         Ok(_) => check.fault(

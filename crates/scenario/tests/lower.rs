@@ -9,7 +9,7 @@ use plimsoll_core::plan::{
 };
 use plimsoll_core::time::Span;
 use plimsoll_core::value::Key;
-use plimsoll_scenario::{Lowered, Machine, RunArgs, lower};
+use plimsoll_scenario::{Environment, Lowered, Machine, RunArgs, lower};
 
 const MACHINE: Machine = Machine { cpus: 8, descriptor_limit: 1_064 };
 
@@ -27,12 +27,12 @@ fn some(text: &str) -> Option<String> {
 }
 
 fn lowered(args: &RunArgs) -> Lowered {
-    lower(args, &MACHINE).unwrap_or_else(|faults| panic!("{args:?}: {faults}"))
+    lower(args, &MACHINE, &Environment::default()).unwrap_or_else(|faults| panic!("{args:?}: {faults}"))
 }
 
 /// The faults, which must be exactly `count`.
 fn faults(args: &RunArgs, count: usize) -> String {
-    let faults = lower(args, &MACHINE).expect_err("faulty");
+    let faults = lower(args, &MACHINE, &Environment::default()).expect_err("faulty");
     assert_eq!(faults.0.len(), count, "{faults}");
     faults.to_string()
 }
@@ -78,7 +78,7 @@ fn defaults_are_those_of_the_manual() {
     assert!(!run.rate_max && run.notes.is_empty(), "{run:?}");
 
     let large = Machine { cpus: 1, descriptor_limit: 1_048_576 };
-    let plan = lower(&args(), &large).unwrap().plan;
+    let plan = lower(&args(), &large, &Environment::default()).unwrap().plan;
     assert_eq!((plan.connections, plan.workers), (10_000, 1));
 }
 
@@ -107,7 +107,7 @@ fn cli_01_rates_below_one_a_second_are_exact_and_nonsense_is_refused_with_the_fo
             assert!(text.contains(part), "{rate}: {text}");
         }
     }
-    assert!(lower(&RunArgs { rate: some("10000000"), ..args() }, &MACHINE).is_ok());
+    assert!(lower(&RunArgs { rate: some("10000000"), ..args() }, &MACHINE, &Environment::default()).is_ok());
 }
 
 #[test]
@@ -375,8 +375,8 @@ fn connections_never_exceed_what_descriptors_allow_and_both_figures_are_named() 
     assert_eq!(lowered(&closed("1000")).plan.connections, 1_000);
     assert_eq!(lowered(&RunArgs { retry: some("1s"), ..closed("333") }).plan.connections, 999);
     assert!(faults(&RunArgs { connections: some("0"), ..args() }, 1).contains("least value, 1"));
-    let tiny =
-        lower(&closed("5"), &Machine { cpus: 1, descriptor_limit: 64 }).expect_err("no descriptor left");
+    let tiny = lower(&closed("5"), &Machine { cpus: 1, descriptor_limit: 64 }, &Environment::default())
+        .expect_err("no descriptor left");
     assert_eq!(tiny.0.len(), 1, "{tiny}");
     assert!(tiny.to_string().contains("descriptor limit 64"), "{tiny}");
     // Sharing is allowed, and said.
