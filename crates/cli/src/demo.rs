@@ -11,7 +11,7 @@ use plimsoll_core::Span;
 use plimsoll_report::RunV1;
 use plimsoll_report::format::{number, span};
 use plimsoll_report::model::Distribution;
-use plimsoll_scenario::{RunArgs, lower};
+use plimsoll_scenario::{Environment, RunArgs, lower};
 use plimsoll_target::{Running, ServiceLaw, Target, TargetConfig};
 
 use crate::exit::Exit;
@@ -136,7 +136,8 @@ impl Stage {
         if self.interrupts.count() > 0 {
             return Ok(());
         }
-        let lowered = lower(&args, &this_machine()).map_err(|faults| faults.to_string())?;
+        let lowered =
+            lower(&args, &this_machine(), &Environment::default()).map_err(|faults| faults.to_string())?;
         let length = args.duration.as_deref().and_then(|text| text.parse().ok());
         let shown = std::io::stderr().is_terminal();
         let mut live = Live::new(&self.interrupts, shown.then_some(length)).labelled(&load);

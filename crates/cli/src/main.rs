@@ -8,13 +8,16 @@ mod cli;
 mod completions;
 mod console;
 mod demo;
+mod environment;
 mod execute;
 mod exit;
 mod live;
 mod machine;
 mod man;
 mod output;
+mod placed;
 mod run;
+mod sql_flags;
 mod target;
 
 use std::process::ExitCode;

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
+
+use crate::placed::{attach, placed};
 
 /// Output flags.
 #[derive(Debug, Args)]
@@ -174,20 +175,14 @@ impl FromArgMatches for Files {
         let mut files: Vec<(usize, WantedFile)> = placed::<PathBuf>(matches, "output")
             .map(|(place, path)| (place, WantedFile { path, format: None }))
             .collect();
-        for (place, format) in placed::<Format>(matches, "format") {
-            let before = files.iter_mut().rfind(|(of_file, _)| *of_file < place);
-            let refusal = match before {
-                Some((_, file)) if file.format.is_none() => {
-                    file.format = Some(format);
-                    continue;
-                }
-                Some(_) => "--format is given twice for one -o; keep one of them\n",
-                None => {
-                    "--format has no -o before it; write -o FILE --format FORMAT, or --json for standard output\n"
-                }
-            };
-            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, refusal));
-        }
+        attach(
+            matches,
+            "format",
+            &mut files,
+            |file| &mut file.format,
+            "--format is given twice for one -o; keep one of them",
+            "--format has no -o before it; write -o FILE --format FORMAT, or --json for standard output",
+        )?;
         Ok(Self(files.into_iter().map(|(_, file)| file).collect()))
     }
 
@@ -195,16 +190,6 @@ impl FromArgMatches for Files {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
-}
-
-/// The values of an argument with their places on the command line.
-fn placed<T: Clone + Send + Sync + 'static>(
-    matches: &ArgMatches,
-    id: &str,
-) -> impl Iterator<Item = (usize, T)> {
-    let places = matches.indices_of(id).into_iter().flatten();
-    let values = matches.get_many::<T>(id).into_iter().flatten().cloned();
-    places.zip(values)
 }
 
 #[cfg(test)]

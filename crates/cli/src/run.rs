@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use plimsoll_scenario::lower;
 use plimsoll_stats::slo::Objective;
 
+use crate::environment::environment;
 use crate::execute::{Job, execute};
 use crate::exit::Exit;
 use crate::machine::this_machine;
@@ -29,8 +30,22 @@ pub(crate) fn run(flags: RunFlags) -> Result<Exit, Refusal> {
             .map_or_else(|| data.into(), |path| read("-d @", path, &mut faults).unwrap_or_default())
     });
     args.ca_certificates = flags.ca_path().and_then(|path| read("--cacert ", path, &mut faults));
+    for file in &mut args.sql_files {
+        if let Some(bytes) = read("--sql-file ", &file.path, &mut faults) {
+            match String::from_utf8(bytes) {
+                Ok(text) => file.text = text,
+                Err(_) => faults.push(format!("--sql-file {}: is not text in UTF-8; convert it", file.path)),
+            }
+        }
+    }
+    let environment = environment(&args);
+    for path in args.files_named(&environment) {
+        if let Some(bytes) = read("", &path, &mut faults) {
+            args.files.push((path, bytes));
+        }
+    }
     let objectives = flags.objectives().iter().filter_map(|text| objective(text, &mut faults)).collect();
-    let lowered = match lower(&args, &this_machine()) {
+    let lowered = match lower(&args, &this_machine(), &environment) {
         Ok(lowered) if faults.is_empty() => lowered,
         result => {
             faults.extend(result.err().into_iter().flat_map(|more| more.0).map(|fault| fault.to_string()));

@@ -7,6 +7,7 @@ use clap::Args;
 use plimsoll_scenario::RunArgs;
 
 use crate::output::OutputFlags;
+use crate::sql_flags::SqlFlags;
 
 /// Examples for `-h`.
 pub(crate) const EXAMPLES: &str = "The load is one of --rate, --clients, --stages. See --help for examples.";
@@ -21,21 +22,27 @@ pub(crate) const LONG_EXAMPLES: &str = "Examples:\n  \
     a step and a ramp\n  \
     plimsoll run 'http://127.0.0.1:8080/item/${id}' --var id=uniform:0..1000000 -r 2000\n      \
     a random item in every request\n  \
+    plimsoll run postgres://bob@127.0.0.1/shop -r 200 --sql 'SELECT balance FROM accounts WHERE id = $1' \\\n      \
+    --param uniform:0..1000000\n      \
+    a query with a random id\n  \
     plimsoll run https://example.test/ -r 100 --slo 'p99 < 150ms' --slo 'success >= 99%'\n      \
     a gate for a build: exit code 1 when it fails";
 
 /// Flags of `plimsoll run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunFlags {
-    /// What to measure: an http:// or https:// URL.
+    /// What to measure: an http://, https:// or postgres:// URL.
     ///
-    /// Path and query are sent byte for byte as given, the fragment is left out. A user and password before
-    /// the host become basic authentication.
+    /// HTTP: path and query are sent byte for byte as given, the fragment is left out; a user and password
+    /// before the host become basic authentication. PostgreSQL: as for libpq, with PG* variables, the password
+    /// file and sockets in the file system.
     target: String,
     #[command(flatten)]
     load: LoadFlags,
     #[command(flatten)]
     http: HttpFlags,
+    #[command(flatten)]
+    sql: SqlFlags,
     #[command(flatten)]
     connection: ConnectionFlags,
     #[command(flatten)]
@@ -111,8 +118,9 @@ struct LoadFlags {
     retry_copies: Option<String>,
     /// Most connections open at once.
     ///
-    /// Open loop: 10000 unless given, or what the descriptor limit less 64 allows; a request that finds none
-    /// free waits, which is reported as blocked. Closed loop: one for each client and copy unless given.
+    /// Open loop: 10000 unless given (PostgreSQL: 10, opened before the start), or what the descriptor limit
+    /// less 64 allows; a request that finds none free waits, which is reported as blocked. Closed loop: one for
+    /// each client and copy unless given.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     connections: Option<String>,
     /// Drop requests that are due while N are in flight.
@@ -172,8 +180,8 @@ struct HttpFlags {
     user: Option<String>,
     /// Variable for ${NAME} in URL, headers and body.
     ///
-    /// uniform:A..B draws whole numbers from A, B left out; sequence counts from 0, in a closed loop for each
-    /// client. May be given again.
+    /// uniform:A..B, zipf:A..B,s=1, normal:A..B,sd=S, exponential:A..B,mean=M, sequence:A..B (whole numbers from
+    /// A, B left out; sequence counts for each client in a closed loop), or csv:FILE:COLUMN. May be given again.
     #[arg(long = "var", value_name = "NAME=LAW")]
     variables: Vec<String>,
     /// Use a connection for one request only.
@@ -266,6 +274,11 @@ impl RunFlags {
             body: None,
             user: http.user.clone(),
             variables: http.variables.clone(),
+            sql: self.sql.statements().0.to_vec(),
+            sql_files: self.sql.statements().1.to_vec(),
+            params: self.sql.params.clone(),
+            query_mode: self.sql.query_mode.clone(),
+            files: Vec::new(),
             no_keepalive: http.no_keepalive,
             insecure: connection.insecure,
             ca_certificates: None,
