@@ -4,6 +4,7 @@
 pub(crate) mod certificates;
 pub(crate) mod laws;
 pub(crate) mod nginx;
+pub(crate) mod postgres;
 pub(crate) mod program;
 pub(crate) mod scripted;
 

@@ -177,6 +177,12 @@ impl Peer {
         self.fill(self.ahead.len() + 1)
     }
 
+    /// Reads so many bytes; `None` when the client has gone before.
+    pub(crate) fn take(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        self.fill(bytes)?;
+        Some(self.ahead.drain(..bytes).collect())
+    }
+
     /// Reads, and does nothing with it, until the client has gone.
     pub(crate) fn wait_for_the_end(&mut self) {
         while self.fill(self.ahead.len() + 1).is_some() {
