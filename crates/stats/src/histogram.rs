@@ -138,12 +138,16 @@ impl Histogram {
         if self.is_empty() {
             return None;
         }
-        let rank = nearest_rank(q, self.count);
-        if rank == self.count {
-            return Some(self.max);
+        Some(self.value_at_rank(nearest_rank(q, self.count)))
+    }
+
+    /// The value of this rank, told as by [`Histogram::quantile`]; ranks count from 1, and those beyond
+    /// the last give the maximum.
+    pub(crate) fn value_at_rank(&self, rank: u64) -> u64 {
+        if rank >= self.count {
+            return self.max;
         }
-        let value = self.buckets.value_at_rank(rank).unwrap_or(self.max);
-        Some(value.clamp(self.min, self.max))
+        self.buckets.value_at_rank(rank).unwrap_or(self.max).clamp(self.min, self.max)
     }
 
     /// The share of values strictly below `threshold`, 0..=1; `None` while empty.

@@ -1,8 +1,9 @@
 //! Objectives: what a run is held against, and whether it was met, missed, or cannot be said.
 //!
 //! Latency objectives are about the headline response. A value that is only known to be a lower
-//! bound can break an objective but never meet it, and a percentile that too few samples lie beyond
-//! decides nothing: an honest "inconclusive" is better than a gate that passes by luck.
+//! bound can break an objective but never meet it, and a percentile that too few independent samples
+//! lie beyond decides nothing, unless its whole interval is beyond the bound: an honest
+//! "inconclusive" is better than a gate that passes by luck.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,14 +12,16 @@ use plimsoll_core::Span;
 use plimsoll_core::time::ParseSpanError;
 
 use crate::counts::Counts;
+use crate::dependence::Series;
 use crate::histogram::Histogram;
+use crate::interval::{Interval, QuantileInterval};
 use crate::recorder::{Censored, OperationRecorder};
 
 /// The forms an objective may take, for error messages.
 pub const OBJECTIVE_FORMS: &str =
     "'p99 < 150ms', 'p99.9 <= 2s', 'mean < 5ms', 'max < 1s', 'success >= 99%' or 'rate >= 95%'";
 
-/// A percentile needs so many expected samples beyond it, n·(1 − q), to be worth deciding on.
+/// A percentile needs so many expected samples beyond it, n_eff·(1 − q), to be worth deciding on.
 pub const MIN_SAMPLES_BEYOND: f64 = 5.0;
 
 /// What a run is held against.
@@ -61,6 +64,8 @@ pub struct Measured<'a> {
     pub censored: Censored,
     /// The account.
     pub counts: &'a Counts,
+    /// The run over time, which intervals and n_eff are made from; without it there are none.
+    pub series: Option<&'a Series<'a>>,
 }
 
 /// Whether an objective was met.
@@ -97,6 +102,10 @@ pub struct Evaluation {
     pub value: Option<f64>,
     /// True where `value` is a lower bound of what it stands for.
     pub is_lower_bound: bool,
+    /// The low end of its confidence interval, in its unit; of a lower bound the value itself.
+    pub low: Option<f64>,
+    /// The high end; `None` where it is open too.
+    pub high: Option<f64>,
     /// Why it is inconclusive, as a sentence part; empty otherwise.
     pub reason: String,
 }
@@ -110,91 +119,126 @@ impl Objective {
     /// Holds `measured` against the objective.
     ///
     /// - No value: inconclusive.
-    /// - A percentile with n·(1 − q) < [`MIN_SAMPLES_BEYOND`]: inconclusive, whichever side it is on.
+    /// - A percentile with n_eff·(1 − q) < [`MIN_SAMPLES_BEYOND`] (n where n_eff is not known): fails where
+    ///   the low end of its interval already does, else inconclusive.
     /// - A lower bound (a percentile at or above the least censored value; mean and max as soon as
     ///   anything is censored): fails where the bound already does, else inconclusive.
     pub fn evaluate(&self, measured: Measured<'_>) -> Evaluation {
-        let Measured { response, censored, counts } = measured;
+        let Measured { response, censored, counts, .. } = measured;
         match self.subject {
-            Subject::Quantile { q, bound } => {
-                let value = response.quantile(q);
-                let is_lower_bound = value.is_some_and(|ns| censored.bounds(ns));
-                if !has_samples_beyond(response.count(), q) && value.is_some() {
-                    let reason = format!(
-                        "{} samples leave fewer than {MIN_SAMPLES_BEYOND} beyond this percentile; run longer",
-                        response.count()
-                    );
-                    let value = value.map(|ns| ns as f64);
-                    return self.evaluation(Status::Inconclusive, value, is_lower_bound, reason);
-                }
-                self.latency(value.map(|ns| ns as f64), is_lower_bound, bound)
+            Subject::Quantile { q, bound } => self.quantile(measured, q, bound),
+            Subject::Mean { bound } => {
+                let evaluation = self.latency(response.mean(), censored.count > 0, bound);
+                let mean = evaluation.value.zip(measured.series.and_then(Series::mean_response));
+                evaluation.within(mean.and_then(|(value, means)| Interval::of_mean(value, &means)))
             }
-            Subject::Mean { bound } => self.latency(response.mean(), censored.count > 0, bound),
             Subject::Max { bound } => {
                 let max = response.max().map(|max| max.as_ns() as f64);
                 self.latency(max, censored.count > 0, bound)
             }
-            Subject::Success { bound_ratio } => self.share(counts.success_ratio(), bound_ratio),
+            Subject::Success { bound_ratio } => {
+                let evaluation = self.share(counts.success_ratio(), bound_ratio);
+                let n_eff = measured.series.and_then(|series| series.n_eff_of_success(counts.undropped()));
+                let share = evaluation.value.zip(n_eff);
+                evaluation.within(share.map(|(ratio, n_eff)| Interval::of_ratio(ratio, n_eff)))
+            }
             Subject::Rate { bound_ratio } => self.share(counts.offered_ratio(), bound_ratio),
         }
     }
 
+    fn quantile(&self, measured: Measured<'_>, q: f64, bound: Span) -> Evaluation {
+        let Measured { response, censored, series, .. } = measured;
+        let (n, value) = (response.count(), response.quantile(q));
+        let is_lower_bound = value.is_some_and(|ns| censored.bounds(ns));
+        let n_eff = series.and_then(|series| series.n_eff_of_quantile(response, q));
+        let interval = n_eff.map(|n_eff| QuantileInterval::of(response, censored, q, n_eff));
+        let as_number = |ns: Option<u64>| ns.map(|ns| ns as f64);
+        let mut evaluation = self.latency(as_number(value), is_lower_bound, bound);
+        if let Some(interval) = interval.filter(|_| !is_lower_bound) {
+            (evaluation.low, evaluation.high) = (as_number(interval.low_ns), as_number(interval.high_ns));
+        }
+        let missed_for_sure = interval
+            .and_then(|interval| interval.low_ns)
+            .is_some_and(|low| self.latency(Some(low as f64), false, bound).status == Status::Fail);
+        if value.is_some() && !missed_for_sure && !has_samples_beyond(n_eff.unwrap_or(n as f64), q) {
+            evaluation.status = Status::Inconclusive;
+            evaluation.reason = match n_eff.map(|n_eff| n_eff.round() as u64).filter(|n_eff| *n_eff < n) {
+                Some(n_eff) => format!(
+                    "{n} samples are worth {n_eff} independent ones, which leave fewer than \
+                     {MIN_SAMPLES_BEYOND} beyond this percentile; run longer"
+                ),
+                None => format!(
+                    "{n} samples leave fewer than {MIN_SAMPLES_BEYOND} beyond this percentile; run longer"
+                ),
+            };
+        }
+        evaluation
+    }
+
     fn latency(&self, value: Option<f64>, is_lower_bound: bool, bound: Span) -> Evaluation {
         let Some(ns) = value else {
-            return self.evaluation(
-                Status::Inconclusive,
-                None,
-                false,
-                "no request has a response time".into(),
-            );
+            return self.evaluation(Status::Inconclusive, None, "no request has a response time");
         };
         let bound_ns = bound.as_ns() as f64;
         let met = ns < bound_ns || self.bound_included && ns == bound_ns;
         let (status, reason) = match (met, is_lower_bound) {
-            (false, _) => (Status::Fail, String::new()),
-            (true, false) => (Status::Pass, String::new()),
-            (true, true) => {
-                let reason = "unanswered requests make the value a lower bound; allow more time to answer";
-                (Status::Inconclusive, reason.to_owned())
-            }
+            (false, _) => (Status::Fail, ""),
+            (true, false) => (Status::Pass, ""),
+            (true, true) => (
+                Status::Inconclusive,
+                "unanswered requests make the value a lower bound; allow more time to answer",
+            ),
         };
-        self.evaluation(status, value, is_lower_bound, reason)
+        let low = value.filter(|_| is_lower_bound);
+        Evaluation { is_lower_bound, low, ..self.evaluation(status, value, reason) }
     }
 
     fn share(&self, value: Option<f64>, bound_ratio: f64) -> Evaluation {
         match value {
-            None => self.evaluation(Status::Inconclusive, None, false, "no request was due".into()),
+            None => self.evaluation(Status::Inconclusive, None, "no request was due"),
             Some(ratio) => {
                 let met = ratio > bound_ratio || self.bound_included && ratio == bound_ratio;
-                let status = if met { Status::Pass } else { Status::Fail };
-                self.evaluation(status, value, false, String::new())
+                self.evaluation(if met { Status::Pass } else { Status::Fail }, value, "")
             }
         }
     }
 
-    fn evaluation(
-        &self,
-        status: Status,
-        value: Option<f64>,
-        is_lower_bound: bool,
-        reason: String,
-    ) -> Evaluation {
-        Evaluation { expression: self.expression.clone(), status, value, is_lower_bound, reason }
+    fn evaluation(&self, status: Status, value: Option<f64>, reason: &str) -> Evaluation {
+        Evaluation {
+            expression: self.expression.clone(),
+            status,
+            value,
+            is_lower_bound: false,
+            low: None,
+            high: None,
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+impl Evaluation {
+    /// With this interval, unless the value is a lower bound: then its truth lies above.
+    fn within(mut self, interval: Option<Interval>) -> Self {
+        if let Some(Interval { low, high }) = interval.filter(|_| !self.is_lower_bound) {
+            (self.low, self.high) = (Some(low), Some(high));
+        }
+        self
     }
 }
 
 impl<'a> Measured<'a> {
-    /// A whole run, or one operation; `response` is `recorder`'s own headline, made once.
-    pub fn new(recorder: &'a OperationRecorder, response: &'a Histogram) -> Self {
-        Self { response, censored: recorder.response_censored(), counts: &recorder.counts }
+    /// A whole run; `response` is the headline of `total`, made once, and `series` its course.
+    pub fn new(total: &'a OperationRecorder, response: &'a Histogram, series: &'a Series<'a>) -> Self {
+        let censored = total.response_censored();
+        Self { response, censored, counts: &total.counts, series: Some(series) }
     }
 }
 
-/// True when at least [`MIN_SAMPLES_BEYOND`] of `n` values are expected beyond quantile `q`:
+/// True when at least [`MIN_SAMPLES_BEYOND`] of `n` independent values are expected beyond quantile `q`:
 /// n·(1 − q) ≥ 5.
-pub fn has_samples_beyond(n: u64, q: f64) -> bool {
+pub fn has_samples_beyond(n: f64, q: f64) -> bool {
     // 1 − q is inexact for decimal fractions: 5,000 samples do leave five beyond p99.9.
-    n as f64 * (1.0 - q) >= MIN_SAMPLES_BEYOND * (1.0 - 1e-9)
+    n * (1.0 - q) >= MIN_SAMPLES_BEYOND * (1.0 - 1e-9)
 }
 
 /// An objective that cannot be read.
@@ -300,7 +344,7 @@ mod tests {
     use super::*;
 
     fn evaluate(text: &str, response: &Histogram, censored: Censored, counts: &Counts) -> Evaluation {
-        text.parse::<Objective>().unwrap().evaluate(Measured { response, censored, counts })
+        text.parse::<Objective>().unwrap().evaluate(Measured { response, censored, counts, series: None })
     }
 
     /// 1 ms to 1,000 ms, the last `censored` of them lower bounds.
@@ -380,8 +424,8 @@ mod tests {
 
     #[test]
     fn five_samples_beyond_a_percentile_are_enough_and_four_are_not() {
-        assert!(has_samples_beyond(5_000, 0.999) && !has_samples_beyond(4_999, 0.999));
-        assert!(has_samples_beyond(500, 0.99) && !has_samples_beyond(499, 0.99));
+        assert!(has_samples_beyond(5_000.0, 0.999) && !has_samples_beyond(4_999.0, 0.999));
+        assert!(has_samples_beyond(500.0, 0.99) && !has_samples_beyond(499.0, 0.99));
     }
 
     #[test]

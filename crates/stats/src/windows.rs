@@ -76,8 +76,12 @@ struct Tally {
     dropped: u64,
     /// Ends of requests that had been sent; not more than all ends.
     sent_and_ended: u64,
+    /// Whole answers that came in it.
+    answered: u64,
     in_flight: Tail,
     outstanding: Tail,
+    /// Headline response of what was due in it, in ns.
+    response_sum: u128,
 }
 
 /// Σ(window's end − start) − Σ(window's end − end) over the spans that start and that end in a
@@ -123,6 +127,7 @@ impl Windows {
             Outcome::Unfinished => tally.unfinished += 1,
             Outcome::Dropped(_) => tally.dropped += 1,
         }
+        tally.answered += u64::from(sample.is_answered());
         tally.outstanding -= end_tail;
         if let Some(sent) = sample.sent {
             tally.sent_and_ended += 1;
@@ -141,6 +146,7 @@ impl Windows {
         window.schedule_lag.record(sample.schedule_lag());
         match sample.outcome {
             Outcome::Ok | Outcome::TimedOut | Outcome::Unfinished => {
+                window.tally.response_sum += u128::from(sample.response().as_ns());
                 window.response.record(sample.response());
             }
             Outcome::Failed(_) | Outcome::Dropped(_) => {}
@@ -302,6 +308,8 @@ impl Tally {
         self.unfinished += other.unfinished;
         self.dropped += other.dropped;
         self.sent_and_ended += other.sent_and_ended;
+        self.answered += other.answered;
+        self.response_sum += other.response_sum;
     }
 }
 
@@ -354,6 +362,11 @@ impl WindowRow<'_> {
         self.tally.dropped
     }
 
+    /// Whole answers that came in it, successes or not.
+    pub fn answered(&self) -> u64 {
+        self.tally.answered
+    }
+
     /// The mean number of requests sent and not ended, over the whole length, exact.
     pub fn in_flight_mean(&self) -> f64 {
         self.in_flight_ns as f64 / self.length.as_ns() as f64
@@ -368,6 +381,26 @@ impl WindowRow<'_> {
     /// where there was nothing.
     pub fn response_quantile(&self, q: f64) -> Option<u64> {
         self.histograms?.0.quantile(q)
+    }
+
+    /// The headline responses of what was due in it: how many there are.
+    pub fn response_count(&self) -> u64 {
+        self.histograms.map_or(0, |(response, _)| response.count)
+    }
+
+    /// And their sum in ns, exact.
+    pub fn response_sum_ns(&self) -> u128 {
+        self.tally.response_sum
+    }
+
+    /// How many of them lie above `ns`, to 2 digits: in the bucket that holds `ns`, and in higher ones.
+    pub fn responses_at_and_above(&self, ns: u64) -> (u64, u64) {
+        let Some((response, _)) = self.histograms else { return (0, 0) };
+        let mut at_and_above = (0, 0);
+        for (low, high, count) in response.buckets.iter().filter(|(_, high, _)| *high >= ns) {
+            if low <= ns && ns <= high { at_and_above.0 += count } else { at_and_above.1 += count }
+        }
+        at_and_above
     }
 
     /// Quantile `q` of the schedule lag of what was due in it, likewise.
