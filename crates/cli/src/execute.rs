@@ -5,8 +5,7 @@ use std::io::IsTerminal;
 use plimsoll_core::Span;
 use plimsoll_core::plan::Load;
 use plimsoll_core::profile::ENDLESS;
-use plimsoll_report::NOTE;
-use plimsoll_report::model::ObjectiveStatus;
+use plimsoll_report::model::{ObjectiveStatus, Verdict};
 use plimsoll_report::{RunV1, text};
 use plimsoll_scenario::Lowered;
 use plimsoll_stats::slo::Objective;
@@ -71,17 +70,22 @@ fn measured(run: &RunV1) -> Exit {
     if run.counts.answered == 0 { Exit::NothingMeasured } else { Exit::Measured }
 }
 
-/// `--strict` asks for a measurement without reservation: one that its own warnings do not touch. Notes
-/// only explain.
+/// Whoever gives an objective asks for an answer about the server, and an invalid measurement has none.
+/// `--strict` asks for more: a measurement without any reservation.
 fn gates(run: &RunV1, strict: bool) -> Exit {
     let objective = |status: ObjectiveStatus| match status {
         ObjectiveStatus::Pass => Exit::Measured,
         ObjectiveStatus::Fail => Exit::GateFailed,
         ObjectiveStatus::Inconclusive => Exit::GateUndecided,
     };
-    let reservation = run.warnings.iter().any(|warning| warning.name != NOTE);
-    let reserved = if strict && reservation { Exit::Invalid } else { Exit::Measured };
-    run.objectives.iter().map(|o| objective(o.status)).min().unwrap_or(Exit::Measured).min(reserved)
+    let enough = match run.trust.as_ref().map(|trust| trust.verdict) {
+        Some(Verdict::Valid) => true,
+        Some(Verdict::Suspect) => !strict,
+        Some(Verdict::Invalid) => !strict && run.objectives.is_empty(),
+        None => !strict,
+    };
+    let trusted = if enough { Exit::Measured } else { Exit::Invalid };
+    run.objectives.iter().map(|o| objective(o.status)).min().unwrap_or(Exit::Measured).min(trusted)
 }
 
 impl Output {

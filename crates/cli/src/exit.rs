@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     NothingMeasured,
     /// Measured, but an output could not be written; the report went to standard output instead.
     OutputLost,
-    /// The measurement is invalid, and `--slo` or `--strict` asked for certainty.
+    /// The measurement is invalid and `--slo` was given, or it is suspect and `--strict` was.
     Invalid,
     /// A gate failed.
     GateFailed,
@@ -32,7 +32,7 @@ pub(crate) const HELP: &str = "Exit codes, the first that applies:\n  \
     2         wrong usage, found before anything was sent\n  \
     4         no request was answered\n  \
     5         measured, but an output could not be written\n  \
-    3         the measurement is invalid, and --slo or --strict asked for certainty\n  \
+    3         the measurement is invalid and --slo was given, or not valid and --strict\n  \
     1         a gate failed\n  \
     3         a gate could not be decided\n  \
     0         measured; every gate passed";

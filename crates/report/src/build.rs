@@ -6,15 +6,18 @@ use std::collections::BTreeMap;
 use plimsoll_core::plan::{HttpRequest, LatePolicy, Load, Request};
 use plimsoll_core::profile::{ENDLESS, RateProfile};
 use plimsoll_core::{DropReason, Plan, Span};
+use plimsoll_stats::dependence::BatchMeans;
+use plimsoll_stats::interval::{BATCH_MEANS, LEVEL_RATIO, ORDER_STATISTICS};
 use plimsoll_stats::recorder::Censored;
 use plimsoll_stats::slo::Measured;
 use plimsoll_stats::{
-    Counts, Histogram, Objective, OperationRecorder, Recorder, RunFacts, Status, WindowRow,
+    Counts, Histogram, Interval, Objective, OperationRecorder, QuantileInterval, Recorder, RunFacts, Series,
+    Status, WindowRow,
 };
 
 use crate::format::{percentile_label, percentile_name};
 use crate::model::{self, RunV1};
-use crate::warnings;
+use crate::{trust, warnings};
 
 /// The percentiles of every result, beside those asked for.
 const USUAL_QUANTILES: [f64; 7] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
@@ -41,7 +44,8 @@ impl RunV1 {
         recorder.warmup().assert_conserved();
         let distributions = Distributions::new(quantiles);
         let response = total.response();
-        let measured = Measured::new(&total, &response);
+        let series = Series::new(recorder.windows(), facts.window);
+        let measured = Measured::new(&total, &response, &series);
         let outstanding_max = recorder.windows().rows().map(|row| row.outstanding_mean()).reduce(f64::max);
 
         let mut run = Self {
@@ -64,8 +68,8 @@ impl RunV1 {
             counts: counts(&total.counts),
             counts_warmup: counts(recorder.warmup()),
             success_ratio: total.counts.success_ratio(),
-            rates: rates(&total.counts, recorder, facts.window),
-            response_ns: distributions.of(&response, total.response_censored()),
+            rates: rates(&total.counts, recorder, &series, facts.window),
+            response_ns: distributions.over_time(&response, total.response_censored(), &series),
             response_ok_ns: distributions.of(&total.response_ok, Censored::default()),
             response_failed_ns: distributions.of(&total.response_failed, Censored::default()),
             service_ns: distributions.of(&total.service, total.service_censored),
@@ -111,7 +115,9 @@ impl RunV1 {
             objectives: objectives.iter().map(|o| objective(o, measured)).collect(),
             warnings: Vec::new(),
         };
-        run.warnings = warnings::of(&run, &facts.notes);
+        let judged = trust::judge(&run, &series);
+        run.warnings = warnings::of(&run, judged.as_ref(), &facts.notes);
+        run.trust = judged.map(trust::published);
         run
     }
 }
@@ -158,8 +164,42 @@ impl Distributions {
             censored: lower_bounds,
             intervals: None,
             n_eff: None,
+            n_eff_by_percentile: BTreeMap::new(),
             hdr: histogram.encode(),
         })
+    }
+
+    /// The headline `response` with what its course over time, `series`, tells of it.
+    fn over_time(
+        &self,
+        response: &Histogram,
+        censored: Censored,
+        series: &Series<'_>,
+    ) -> Option<model::Distribution> {
+        let mut distribution = self.of(response, censored)?;
+        let mut bounds = BTreeMap::new();
+        for q in &self.quantiles {
+            let Some(n_eff) = series.n_eff_of_quantile(response, *q) else { continue };
+            let ends = QuantileInterval::of(response, censored, *q, n_eff);
+            let [low, high] = [ends.low_ns, ends.high_ns].map(|end| end.map(|ns| ns as f64));
+            if low.or(high).is_some() {
+                bounds.insert(percentile_name(*q), (low, high));
+            }
+            distribution.n_eff_by_percentile.insert(percentile_name(*q), n_eff);
+        }
+        if let Some(means) = series.mean_response() {
+            distribution.n_eff = Some(means.n_eff(distribution.stdev.powi(2), distribution.count));
+            if let Some(Interval { low, high }) = Interval::of_mean(distribution.mean, &means) {
+                // A mean of values some of which are too small has no high end.
+                bounds.insert("mean".to_owned(), (Some(low), Some(high).filter(|_| censored.count == 0)));
+            }
+        }
+        distribution.intervals = (!bounds.is_empty()).then(|| model::Intervals {
+            level_ratio: LEVEL_RATIO,
+            method: format!("{ORDER_STATISTICS}; of the mean {BATCH_MEANS}"),
+            bounds,
+        });
+        Some(distribution)
     }
 }
 
@@ -263,24 +303,27 @@ fn counts(counts: &Counts) -> model::Counts {
     }
 }
 
-fn rates(counts: &Counts, recorder: &Recorder, window: Span) -> model::Rates {
+fn rates(counts: &Counts, recorder: &Recorder, series: &Series<'_>, window: Span) -> model::Rates {
     let per_s = |n: u64| (!window.is_zero()).then(|| n as f64 / window.as_secs_f64());
     let carried = recorder.carried();
     let offered_per_s = per_s(counts.sent_in_window + carried.sent);
-    // Only windows that lie wholly inside the rate window: the last may hold a part of one, and those
-    // of the drain belong to no rate. A run shorter than one window has no other peak than its rate.
-    let peak = recorder
-        .windows()
-        .rows()
-        .filter(|row| row.start.saturating_add(row.length) <= window)
-        .map(|row| row.sent() as f64 / row.length.as_secs_f64())
-        .reduce(f64::max);
+    let achieved_per_s = per_s(counts.answered_in_window + carried.answered);
+    let interval = |(achieved, means): (f64, BatchMeans)| Interval::of_mean(achieved, &means);
+    // A run shorter than one window has no other peak than its rate.
+    let peak = series.rows().iter().map(|row| row.sent() as f64 / row.length.as_secs_f64()).reduce(f64::max);
     model::Rates {
         window_ns: window.as_ns(),
         intended_per_s: per_s(counts.due),
         offered_per_s,
-        achieved_per_s: per_s(counts.answered_in_window + carried.answered),
-        achieved_interval_per_s: None,
+        achieved_per_s,
+        achieved_interval_per_s: achieved_per_s.zip(series.achieved_per_s()).and_then(interval).map(
+            |Interval { low, high }| model::Interval {
+                low,
+                high,
+                level_ratio: LEVEL_RATIO,
+                method: BATCH_MEANS.to_owned(),
+            },
+        ),
         goodput_per_s: per_s(counts.ok_in_window + carried.ok),
         peak_sent_per_s: peak.or(offered_per_s),
     }
@@ -324,6 +367,7 @@ fn window(row: WindowRow<'_>) -> model::Window {
         ok: row.ok(),
         failed: row.failed(),
         timed_out: row.timed_out(),
+        answered: row.answered(),
         in_flight: row.in_flight_mean(),
         response_ns: (|| {
             let (p50, p90, p99, max) = (response(0.5)?, response(0.9)?, response(0.99)?, response(1.0)?);
@@ -343,9 +387,8 @@ fn objective(objective: &Objective, measured: Measured<'_>) -> model::Objective 
             Status::Inconclusive => model::ObjectiveStatus::Inconclusive,
         },
         value: evaluation.value,
-        // A value that is only a lower bound is the low end of where the true one lies.
-        low: evaluation.value.filter(|_| evaluation.is_lower_bound),
-        high: None,
+        low: evaluation.low,
+        high: evaluation.high,
         reason: Some(evaluation.reason).filter(|reason| !reason.is_empty()),
     }
 }

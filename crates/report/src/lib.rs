@@ -13,8 +13,8 @@ pub mod format;
 pub mod model;
 pub mod progress;
 pub mod text;
+mod trust;
 mod warnings;
 
 pub use model::RunV1;
 pub use progress::{Progress, progress_line};
-pub use warnings::NOTE;

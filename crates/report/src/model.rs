@@ -6,6 +6,7 @@
 //! renamed or goes, so that old files keep loading. The schema in `docs/schema` is made from here.
 
 mod plan;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use plan::{Model, Plan, PlannedOperation, Retry, Stage};
+pub use trust::{Check, CheckStatus, Trust, Verdict};
 
 /// The name and version of the format.
 pub const FORMAT: &str = "plimsoll-run/1";
@@ -88,7 +90,7 @@ pub struct RunV1 {
     pub operations: Vec<Operation>,
     /// The series over time, contiguous from the schedule's start to the end of the drain.
     pub windows: Vec<Window>,
-    /// Whether the numbers can be believed; `null` where that was not examined.
+    /// Whether the numbers can be believed; `null` where nothing was due.
     pub trust: Option<Trust>,
     /// What the run was held against.
     pub objectives: Vec<Objective>,
@@ -210,8 +212,11 @@ pub struct Distribution {
     pub censored: Vec<String>,
     /// Confidence intervals; `null` where none were made.
     pub intervals: Option<Intervals>,
-    /// The number of independent values this one is worth; `null` where it was not estimated.
+    /// The number of independent values that its mean is worth; `null` where it was not estimated.
     pub n_eff: Option<f64>,
+    /// The same for each percentile by its name; empty where it was not estimated.
+    #[serde(default)]
+    pub n_eff_by_percentile: BTreeMap<String, f64>,
     /// All of it: HdrHistogram V2 compressed, in base64.
     pub hdr: String,
 }
@@ -223,9 +228,9 @@ pub struct Intervals {
     pub level_ratio: f64,
     /// How they were made.
     pub method: String,
-    /// Low and high end in nanoseconds, by name.
+    /// Low and high end in nanoseconds, by name; an end that the run does not hold is `null`.
     #[serde(flatten)]
-    pub bounds: BTreeMap<String, (f64, f64)>,
+    pub bounds: BTreeMap<String, (Option<f64>, Option<f64>)>,
 }
 
 /// Bytes over all connections, the warm-up included.
@@ -311,6 +316,9 @@ pub struct Window {
     pub failed: u64,
     /// Requests whose timeout fell into it.
     pub timed_out: u64,
+    /// Whole answers that came in it, successes or not.
+    #[serde(default)]
+    pub answered: u64,
     /// The mean number of requests sent and not ended.
     pub in_flight: f64,
     /// The headline response of what was due in it, to 2 digits; `null` where there was nothing.
@@ -341,58 +349,6 @@ pub struct WindowLag {
     pub max: u64,
 }
 
-/// Whether the numbers can be believed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Trust {
-    /// The answer.
-    pub verdict: Verdict,
-    /// What set the limit: `server`, `generator`, `connections`, `network` or `none`.
-    pub limited_by: String,
-    /// Every check, those not made included.
-    pub checks: Vec<Check>,
-}
-
-/// Whether the numbers can be believed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Yes.
-    Valid,
-    /// With the stated reservation.
-    Suspect,
-    /// No: the generator was the limit.
-    Invalid,
-}
-
-/// A check that a verdict rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Check {
-    /// Its name.
-    pub name: String,
-    /// Its result.
-    pub status: CheckStatus,
-    /// What was measured.
-    pub value: Option<f64>,
-    /// What it was held against.
-    pub bound: Option<f64>,
-    /// Both in words.
-    pub text: String,
-}
-
-/// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckStatus {
-    /// Within its bound.
-    Ok,
-    /// Outside, and worth knowing.
-    Warn,
-    /// Outside.
-    Fail,
-    /// It was not made.
-    NotMade,
-}
-
 /// An objective and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Objective {
@@ -402,9 +358,9 @@ pub struct Objective {
     pub status: ObjectiveStatus,
     /// What was measured: nanoseconds for a latency, 0..1 for a share.
     pub value: Option<f64>,
-    /// The low end of its confidence interval.
+    /// The low end of its confidence interval. Of a value that is itself a lower bound, that value.
     pub low: Option<f64>,
-    /// The high end.
+    /// The high end; `null` where it is open too.
     pub high: Option<f64>,
     /// Why it is inconclusive.
     pub reason: Option<String>,

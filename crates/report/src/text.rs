@@ -7,7 +7,7 @@ use plimsoll_stats::slo::has_samples_beyond;
 
 use crate::build::label_of;
 use crate::format::{bytes, count, given_span, number, percent, quantile_of, span};
-use crate::model::{Distribution, Model, ObjectiveStatus, Plan, RunV1};
+use crate::model::{Distribution, Model, ObjectiveStatus, Plan, RunV1, Verdict};
 
 /// Stands where there is no value.
 const ABSENT: &str = "-";
@@ -29,6 +29,14 @@ pub fn render(run: &RunV1) -> String {
     let _ = writeln!(out, "{}\n\n{}", header(run), what_happened(run));
     if let Some(success) = success(run) {
         let _ = writeln!(out, "{success}");
+    }
+    if let Some(trust) = &run.trust {
+        let verdict = match trust.verdict {
+            Verdict::Valid => "valid",
+            Verdict::Suspect => "suspect",
+            Verdict::Invalid => "invalid",
+        };
+        let _ = writeln!(out, "trust: {verdict} · limited by: {}", trust.limited_by);
     }
     out.push('\n');
     latency(run, &mut out);
@@ -182,13 +190,34 @@ fn latency(run: &RunV1, out: &mut String) {
     if run.response_ns.is_some() {
         out.push_str("response: from due, as a user waits; service: from send (client view)\n");
     }
+    if let Some(intervals) = run.response_ns.as_ref().and_then(|response| intervals(response, names)) {
+        let _ = writeln!(out, "{intervals}");
+    }
     if notes.lower_bounds {
         out.push_str("≥ lower bound: requests without an answer would have taken longer\n");
     }
     if notes.too_few {
-        out.push_str("* too few samples: fewer than 5 lie beyond this percentile\n");
+        out.push_str("* too few samples: fewer than 5 independent ones lie beyond this percentile\n");
     }
     out.push('\n');
+}
+
+/// How far the headline's p50 and p99 can be off, where they were asked for and that is known. Of a lower
+/// bound no more is known than that.
+fn intervals(response: &Distribution, asked: &[String]) -> Option<String> {
+    let intervals = response.intervals.as_ref()?;
+    let parts: Vec<String> = ["p50", "p99"]
+        .into_iter()
+        .filter(|name| asked.iter().any(|asked| asked == name))
+        .filter(|name| response.censored.iter().all(|censored| censored != name))
+        .filter_map(|name| match intervals.bounds.get(name)? {
+            (Some(low), Some(high)) => Some(format!("{name} {} to {}", span(*low), span(*high))),
+            (Some(low), None) => Some(format!("{name} {} or more", span(*low))),
+            (None, _) => None,
+        })
+        .collect();
+    let level = percent(intervals.level_ratio);
+    (!parts.is_empty()).then(|| format!("{level} interval of response: {}", parts.join(", ")))
 }
 
 /// Which marks were used, so that only those are explained.
@@ -201,7 +230,9 @@ struct Notes {
 fn cells(distribution: &Distribution, names: &[String], notes: &mut Notes) -> Vec<String> {
     let mut cell = |name: &str, ns: f64| {
         let bound = distribution.censored.iter().any(|censored| censored == name);
-        let too_few = quantile_of(name).is_some_and(|q| !has_samples_beyond(distribution.count, q));
+        // Independent values, where it is known how many they are worth.
+        let n = distribution.n_eff_by_percentile.get(name).copied().unwrap_or(distribution.count as f64);
+        let too_few = quantile_of(name).is_some_and(|q| !has_samples_beyond(n, q));
         notes.lower_bounds |= bound;
         notes.too_few |= too_few;
         let mark = if too_few { TOO_FEW } else { "" };
@@ -222,6 +253,9 @@ fn load(run: &RunV1, out: &mut String) {
         format!("{what} {}", rate.map_or(ABSENT.to_owned(), |rate| format!("{}/s", number(rate))))
     };
     let rates = &run.rates;
+    let achieved_interval = rates.achieved_interval_per_s.as_ref().map_or(String::new(), |interval| {
+        format!(" ({} to {})", number(interval.low), number(interval.high))
+    });
     let in_window =
         run.windows.first().map_or(String::new(), |w| format!(" (in {})", given_span(w.length_ns)));
     out.push_str(&wrapped(
@@ -229,7 +263,7 @@ fn load(run: &RunV1, out: &mut String) {
         &[
             rate("intended", rates.intended_per_s),
             rate("offered", rates.offered_per_s),
-            rate("achieved", rates.achieved_per_s),
+            rate("achieved", rates.achieved_per_s) + &achieved_interval,
             rate("goodput", rates.goodput_per_s),
             rate("peak sent", rates.peak_sent_per_s) + &in_window,
         ],
@@ -340,7 +374,9 @@ fn objectives(run: &RunV1, out: &mut String) {
         let is_share = ["success", "rate"].iter().any(|name| objective.expression.starts_with(name));
         let value = match objective.value {
             Some(ratio) if is_share => format!(": {}", percent(ratio)),
-            Some(ns) if objective.low.is_some() => format!(": {LOWER_BOUND}{}", span(ns)),
+            Some(ns) if (objective.low, objective.high) == (objective.value, None) => {
+                format!(": {LOWER_BOUND}{}", span(ns))
+            }
             Some(ns) => format!(": {}", span(ns)),
             None => String::new(),
         };

@@ -1,31 +1,30 @@
 //! What a reader should know before using the numbers: what was seen, why it harms them, what to try.
 
+use plimsoll_stats::Trust;
+use plimsoll_stats::trust::{CheckStatus, Subject};
+
 use crate::format::{count, percent, span};
 use crate::model::{Model, RunV1, Warning};
 
 /// The name of warnings that only explain.
-pub const NOTE: &str = "note";
-/// Below it latency is that of the survivors.
-const SUCCESS_MIN_RATIO: f64 = 0.99;
-/// Below it the load was not the one asked for.
-const OFFERED_MIN_RATIO: f64 = 0.99;
-/// A schedule lag p99 up to this is fine whatever the response …
-const LAG_FREE_NS: u64 = 50_000;
-/// … and up to this share of the response's median too.
-const LAG_MAX_RATIO: f64 = 0.05;
-/// Above it connections are named as the limit.
-const WAITED_MAX_RATIO: f64 = 0.01;
+const NOTE: &str = "note";
 
 /// Kinds of failure that are this machine's doing.
-const OWN_FAILURES: [(&str, &str); 3] = [
+pub(crate) const OWN_FAILURES: [(&str, &str); 3] = [
     ("descriptor_limit", "raise the limit of open files (ulimit -n) or use fewer connections"),
     ("no_local_port", "use fewer or longer-lived connections, or widen net.ipv4.ip_local_port_range"),
     ("local_error", "see the failure's text"),
 ];
 
-/// All warnings about `run`, gravest first; `notes` are the engine's own.
-pub(crate) fn of(run: &RunV1, notes: &[String]) -> Vec<Warning> {
+/// All warnings about `run`, gravest first: what its checks found, `judged`, and what is counted;
+/// `notes` are the engine's own.
+pub(crate) fn of(run: &RunV1, judged: Option<&Trust>, notes: &[String]) -> Vec<Warning> {
     let counts = &run.counts;
+    // What a check measured, where that is outside its bound.
+    let outside = |subject: Subject| {
+        let check = judged?.check(subject);
+        check.value.filter(|_| matches!(check.status, CheckStatus::Warn | CheckStatus::Fail))
+    };
     let mut warnings = Vec::new();
     let mut warn = |name: &str, seen: String, harm: &str, remedy: &str| {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
@@ -56,7 +55,7 @@ pub(crate) fn of(run: &RunV1, notes: &[String]) -> Vec<Warning> {
             "there is nothing to say about the server's speed",
             "try the address by hand, for example with curl, and a longer --timeout if it is slow",
         );
-    } else if let Some(ratio) = run.success_ratio.filter(|ratio| *ratio < SUCCESS_MIN_RATIO) {
+    } else if let Some(ratio) = outside(Subject::Success) {
         warn(
             "success",
             format!("only {} of the requests succeeded", percent(ratio)),
@@ -74,12 +73,7 @@ pub(crate) fn of(run: &RunV1, notes: &[String]) -> Vec<Warning> {
             );
         }
     }
-    let offered_ratio = match (run.rates.offered_per_s, run.rates.intended_per_s) {
-        (Some(offered), Some(intended)) if intended > 0.0 => Some(offered / intended),
-        _ => None,
-    };
-    let offered_ratio = offered_ratio.filter(|ratio| *ratio < OFFERED_MIN_RATIO && counts.answered > 0);
-    if let (Model::Open, Some(ratio)) = (run.plan.model, offered_ratio) {
+    if let Some(ratio) = outside(Subject::RateMet).filter(|_| counts.answered > 0) {
         warn(
             "rate",
             format!("only {} of the intended load was sent in time", percent(ratio)),
@@ -87,26 +81,40 @@ pub(crate) fn of(run: &RunV1, notes: &[String]) -> Vec<Warning> {
             "lower the rate, allow more connections or use more workers; see blocked and schedule lag",
         );
     }
-    let lag_p99 = run.schedule_lag_ns.as_ref().and_then(|lag| lag.percentiles.get("p99"));
-    let response_p50 = run.response_ns.as_ref().and_then(|response| response.percentiles.get("p50"));
-    if let (Model::Open, Some(&lag), Some(&response)) = (run.plan.model, lag_p99, response_p50)
-        && lag > LAG_FREE_NS
-        && lag as f64 > LAG_MAX_RATIO * response as f64
-    {
+    if let Some(busy) = outside(Subject::GeneratorCpu) {
+        warn(
+            "generator_cpu",
+            format!("the busiest worker was at work {} of its time", percent(busy)),
+            "the generator was the limit, so these are its numbers and not the server's",
+            "use more workers on a machine with more processors, or lower the load",
+        );
+    }
+    if let Some(lag) = outside(Subject::SendsInTime).filter(|_| run.response_ns.is_some()) {
         warn(
             "schedule_lag",
-            format!("1 % of the requests were taken up {} or more after they were due", span(lag as f64)),
+            format!("1 % of the requests were taken up {} or more after they were due", span(lag)),
             "this lateness is the generator's own and is part of the response",
             "lower the rate, use more workers, leave processors free, or wait with --wait spin",
         );
     }
-    let waited = counts.waited_for_connection;
-    if counts.due > 0 && waited as f64 > WAITED_MAX_RATIO * counts.due as f64 {
+    if let Some(lag) = outside(Subject::ReadsInTime) {
+        warn(
+            "read_lag",
+            format!("1 % of the answers lay unread for {} or more", span(lag)),
+            if run.plan.model == Model::Open {
+                "response is stamped before that and does not hold it, but this machine was late"
+            } else {
+                "the client's next request left so much later, so the rate may be the generator's"
+            },
+            "use more workers, or leave processors free",
+        );
+    }
+    if let Some(ratio) = outside(Subject::Connections) {
         warn(
             "connections",
             format!(
                 "{} of the requests waited at the limit of {} connections",
-                percent(waited as f64 / counts.due as f64),
+                percent(ratio),
                 count(run.plan.connections_max)
             ),
             "the wait is part of the response (blocked), and the limit may be what was measured",

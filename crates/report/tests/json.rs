@@ -145,7 +145,8 @@ fn out_13_every_duration_key_has_a_unit() {
             assert!(["Distribution", "WindowResponse", "WindowLag"].contains(&owner), "{owner}.{key}");
         }
         if owner == "Distribution" {
-            let named = ["censored", "intervals", "n_eff", "hdr"].contains(&key.as_str());
+            let named =
+                ["censored", "intervals", "n_eff", "n_eff_by_percentile", "hdr"].contains(&key.as_str());
             assert!(named || IN_DISTRIBUTIONS.contains(&key.as_str()), "{owner}.{key}");
         }
     }

@@ -151,9 +151,11 @@ impl<'a> Series<'a> {
         &self.rows
     }
 
-    /// Whole answers a second.
+    /// Whole answers a second; `None` where there was none, since windows without anything do not say
+    /// how rare it is.
     pub fn achieved_per_s(&self) -> Option<BatchMeans> {
         self.batch_means(|row| Part { sum: row.answered() as f64, weight: row.length.as_secs_f64() })
+            .filter(|means| means.mean > 0.0)
     }
 
     /// The mean headline response in ns.

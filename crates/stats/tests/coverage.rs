@@ -45,7 +45,7 @@ fn the_interval_of_a_dependent_mean_is_as_wide_as_it_has_to_be() {
         let mut naive = 0;
         let runs = 1_000;
         let share = share(runs, |mut random| {
-            let mut x = random.normal() / (1.0 - phi * phi as f64).sqrt();
+            let mut x = random.normal() / (1.0f64 - phi * phi).sqrt();
             let values: Vec<f64> = (0..windows)
                 .map(|_| {
                     x = phi * x + random.normal();

@@ -237,7 +237,9 @@ struct GateFlags {
     /// cannot be decided.
     #[arg(long = "slo", value_name = "OBJECTIVE")]
     objectives: Vec<String>,
-    /// Exit with code 3 when the measurement is invalid.
+    /// Exit with code 3 unless the measurement is valid.
+    ///
+    /// A suspect one is not enough then. With --slo an invalid one ends in code 3 in any case.
     #[arg(long)]
     strict: bool,
 }
