@@ -24,6 +24,7 @@ pub(crate) fn judge(run: &RunV1, series: &Series<'_>) -> Option<Trust> {
     Some(Trust::of(&Observed {
         open_loop: run.plan.model == Model::Open,
         kernel_stamps: run.plan.receive_clock == "kernel",
+        window_ns: Some(rates.window_ns),
         offered_ratio: ratio(rates.offered_per_s, rates.intended_per_s),
         answered_ratio: ratio(rates.achieved_per_s, rates.offered_per_s),
         schedule_lag_p99_ns: percentile(&run.schedule_lag_ns, "p99"),

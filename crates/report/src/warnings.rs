@@ -113,9 +113,10 @@ pub(crate) fn of(run: &RunV1, judged: Option<&Trust>, notes: &[String]) -> Vec<W
         warn(
             "connections",
             format!(
-                "{} of the requests waited at the limit of {} connections",
+                "{} of the requests waited at the limit of {} connection{}",
                 percent(ratio),
-                count(run.plan.connections_max)
+                count(run.plan.connections_max),
+                if run.plan.connections_max == 1 { "" } else { "s" }
             ),
             "the wait is part of the response (blocked), and the limit may be what was measured",
             "raise --connections, unless the limit is what is to be tested",

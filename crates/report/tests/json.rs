@@ -164,3 +164,55 @@ fn a_percentile_at_or_above_the_least_censored_value_is_a_lower_bound() {
     assert_eq!((response.count, response.censored_count), (8_000, 1_000));
     assert_eq!(response.censored, ["mean", "p90", "p95", "p99", "p99_9", "p99_99", "max"]);
 }
+
+#[test]
+fn every_check_is_listed_and_what_is_outside_its_bound_is_warned_about() {
+    use plimsoll_report::model::{CheckStatus, Verdict};
+    let run = common::overloaded();
+    let trust = run.trust.as_ref().unwrap();
+    assert_eq!((trust.verdict, trust.limited_by.as_str()), (Verdict::Invalid, "generator"));
+    let named = |name: &str| trust.checks.iter().find(|check| check.name == name).unwrap();
+    for (check, warning) in [
+        ("rate met", "rate"),
+        ("generator sends in time", "schedule_lag"),
+        ("connections", "connections"),
+        ("success", "success"),
+    ] {
+        assert!(matches!(named(check).status, CheckStatus::Fail | CheckStatus::Warn), "{check}");
+        assert!(run.warnings.iter().any(|w| w.name == warning), "{warning}");
+    }
+    for (name, run) in common::all() {
+        let Some(trust) = run.trust else {
+            assert_eq!(run.counts.due, 0, "{name}: what was due is judged");
+            continue;
+        };
+        assert_eq!(trust.checks.len(), 13, "{name}");
+        for check in &trust.checks {
+            assert!(!check.text.is_empty(), "{name}: {}", check.name);
+            assert_eq!(check.status == CheckStatus::NotMade, check.value.is_none(), "{name}: {}", check.name);
+        }
+        let failed = trust.checks.iter().any(|check| check.status == CheckStatus::Fail);
+        assert!(failed || trust.verdict == Verdict::Valid, "{name}: a verdict rests on its checks");
+    }
+}
+
+#[test]
+fn intervals_hold_their_values_and_say_how_they_were_made() {
+    let run = common::healthy();
+    let rate = run.rates.achieved_interval_per_s.unwrap();
+    let achieved = run.rates.achieved_per_s.unwrap();
+    assert!(rate.low <= achieved && achieved <= rate.high);
+    assert_eq!((rate.level_ratio, rate.method.as_str()), (0.95, "batch means"));
+    let response = run.response_ns.unwrap();
+    let intervals = response.intervals.unwrap();
+    assert!(intervals.bounds.len() >= 6 && intervals.method.contains("order statistics"));
+    for (name, (low, high)) in &intervals.bounds {
+        let value = response.percentiles.get(name).map_or(response.mean, |ns| *ns as f64);
+        assert!(low.is_none_or(|low| low <= value) && high.is_none_or(|high| value <= high), "{name}");
+    }
+    // A ten-thousandth of 10,000: nothing lies above it, so its high end is open.
+    assert_eq!(intervals.bounds["p99_99"].1, None);
+    for n_eff in response.n_eff_by_percentile.values().chain(&response.n_eff) {
+        assert!((1.0..=10_000.0).contains(n_eff), "{n_eff}");
+    }
+}

@@ -28,6 +28,8 @@ pub struct Observed {
     pub open_loop: bool,
     /// Answers were stamped by the kernel, so that being late in reading harms no latency.
     pub kernel_stamps: bool,
+    /// The length of the rate window.
+    pub window_ns: Option<u64>,
     /// Offered / intended, 0..=1.
     pub offered_ratio: Option<f64>,
     /// Whole answers inside the rate window for each request sent in it, 0..=1.
@@ -199,8 +201,8 @@ impl Trust {
     /// Judges a run.
     ///
     /// Invalid is a run of which the generator was the limit: a worker without time to spare, lateness
-    /// that makes up most of the response's p99, a load that late sends cut short, or failures of this
-    /// machine. An overloaded server, and a connection limit that somebody asked for, are findings: they
+    /// that makes up most of the response's p99 or is long enough to have cut the load short, or failures
+    /// of this machine. An overloaded server, and a connection limit that somebody asked for, are findings: they
     /// make a run suspect where its rate was not met or requests failed, never invalid.
     pub fn of(seen: &Observed) -> Self {
         let checks: Vec<Check> = Subject::ALL.iter().map(|subject| check(*subject, seen)).collect();
@@ -216,13 +218,20 @@ impl Trust {
             (lag, None) => lag.is_some(),
             (None, _) => false,
         };
+        // Sends that miss the window's end by being late are late by a hundredth of it, say.
+        let cuts = |lag: Option<u64>| match (lag, seen.window_ns) {
+            (Some(lag), Some(window)) => {
+                off(Subject::RateMet) && lag as f64 >= (1.0 - OFFERED_MIN_RATIO) * window as f64
+            }
+            _ => false,
+        };
         let sends_late = off(Subject::SendsInTime);
         // In an open loop kernel stamps keep late reads out of every number.
         let reads_late = !seen.open_loop && off(Subject::ReadsInTime);
         let generator = off(Subject::GeneratorCpu)
             || sends_late && decides(seen.schedule_lag_p99_ns)
             || reads_late && decides(seen.read_lag_p99_ns)
-            || sends_late && off(Subject::RateMet) && !off(Subject::Connections)
+            || sends_late && cuts(seen.schedule_lag_p99_ns) && !off(Subject::Connections)
             || seen.own_failures_ratio.is_some_and(|ratio| ratio > 1.0 - SUCCESS_MIN_RATIO);
         // A load that did not leave, for neither of the above, waited for connects or was dropped since
         // too many were in flight: both are the server's slowness.
@@ -301,6 +310,7 @@ mod tests {
         Observed {
             open_loop: true,
             kernel_stamps: true,
+            window_ns: Some(10_000_000_000),
             offered_ratio: Some(1.0),
             answered_ratio: Some(0.999),
             schedule_lag_p99_ns: Some(20_000),
@@ -425,10 +435,21 @@ mod tests {
                 Generator,
             ),
             (
-                "late, and less was sent",
-                Observed { schedule_lag_p99_ns: Some(200_000), offered_ratio: Some(0.9), ..sound() },
+                "so late that sends missed the end, though the server is later still",
+                Observed {
+                    schedule_lag_p99_ns: Some(900_000_000),
+                    response_p99_ns: Some(4_000_000_000),
+                    offered_ratio: Some(0.9),
+                    ..sound()
+                },
                 Invalid,
                 Generator,
+            ),
+            (
+                "a little late, while requests were dropped for other reasons",
+                Observed { schedule_lag_p99_ns: Some(200_000), offered_ratio: Some(0.9), ..sound() },
+                Suspect,
+                Server,
             ),
             (
                 "a limit that was asked for",

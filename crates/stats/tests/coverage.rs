@@ -5,6 +5,7 @@ use plimsoll_core::random::{Sequence, Stream};
 use plimsoll_core::value::Key;
 use plimsoll_core::{Outcome, Phase, Sample, Span, Timestamp};
 use plimsoll_stats::dependence::{BatchMeans, Part};
+use plimsoll_stats::slo::{Measured, Objective, Status};
 use plimsoll_stats::{Interval, QuantileInterval, Recorder, RecorderConfig, Series};
 use proptest::prelude::*;
 
@@ -64,37 +65,43 @@ fn the_interval_of_a_dependent_mean_is_as_wide_as_it_has_to_be() {
     }
 }
 
+fn empty(length: Span) -> Recorder {
+    let window_length = Span::from_ms(if length < Span::from_secs(20) { 100 } else { 1_000 });
+    let (start, window_end) = (Timestamp::ZERO, Timestamp::ZERO + length);
+    Recorder::new(RecorderConfig { operations: 1, start, window_end, window_length })
+}
+
+/// A request sent when due and answered after `response`.
+fn answered(due: Span, response: Span) -> Sample {
+    let due = Timestamp::ZERO + due;
+    let end = due + response;
+    Sample {
+        seq: 0,
+        key: Key::Seq(0),
+        operation: 0,
+        phase: Phase::Measure,
+        due,
+        ready: due,
+        sent: Some(due),
+        first_byte: Some(end),
+        end,
+        read: Some(end),
+        outcome: Outcome::Ok,
+        status: Some(200),
+        waited_for_connection: false,
+    }
+}
+
 /// A run of `length` against a server with exponential service times at `utilisation` of 1,000/s.
 fn queue(mut random: Sequence, utilisation: f64, length: Span) -> Recorder {
-    let mut recorder = Recorder::new(RecorderConfig {
-        operations: 1,
-        start: Timestamp::ZERO,
-        window_end: Timestamp::ZERO + length,
-        window_length: Span::from_ms(if length < Span::from_secs(20) { 100 } else { 1_000 }),
-    });
+    let mut recorder = empty(length);
     let ns = |ms: f64| Span::from_ns((ms * 1e6) as u64);
     // The queue is found as it is in the long run: empty, or with an exponential wait. In ms.
     let mut wait = if random.unit() < utilisation { random.exponential() / (1.0 - utilisation) } else { 0.0 };
     let mut at = random.exponential() / utilisation;
     while ns(at) < length {
         let service = random.exponential();
-        let due = Timestamp::ZERO + ns(at);
-        let end = due + ns(wait + service);
-        recorder.record(&Sample {
-            seq: 0,
-            key: Key::Seq(0),
-            operation: 0,
-            phase: Phase::Measure,
-            due,
-            ready: due,
-            sent: Some(due),
-            first_byte: Some(end),
-            end,
-            read: Some(end),
-            outcome: Outcome::Ok,
-            status: Some(200),
-            waited_for_connection: false,
-        });
+        recorder.record(&answered(ns(at), ns(wait + service)));
         let gap = random.exponential() / utilisation;
         // Lindley's recursion.
         wait = (wait + service - gap).max(0.0);
@@ -149,6 +156,51 @@ fn intervals_of_a_queue_hold_the_values_of_theory() {
             assert!(share(naive[0]) < 0.7, "n in place of n_eff would be far too narrow: {naive:?}");
         }
     }
+}
+
+#[test]
+fn an_objective_is_decided_on_independent_values_and_a_sure_miss_is_a_miss() {
+    let length = Span::from_secs(10);
+    // Half of the last tenth of a run took 1 s, all else 1 ms: 5 % of its requests, and one event.
+    let mut recorder = empty(length);
+    for ms in 0..10_000u64 {
+        let slow = ms >= 9_000 && ms % 2 == 0;
+        recorder.record(&answered(Span::from_ms(ms), Span::from_ms(if slow { 1_000 } else { 1 })));
+    }
+    let (total, series) = (recorder.total(), Series::new(recorder.windows(), length));
+    let response = total.response();
+    let n_eff = series.n_eff_of_quantile(&response, 0.96).unwrap();
+    assert!(n_eff < 125.0, "ten thousand requests are worth {n_eff}");
+    let evaluate = |text: &str| {
+        let objective: Objective = text.parse().unwrap();
+        objective.evaluate(Measured::new(&total, &response, &series))
+    };
+    let undecided = evaluate("p96 < 2s");
+    assert_eq!(undecided.status, Status::Inconclusive);
+    assert!(undecided.reason.contains("independent"), "{}", undecided.reason);
+    // Whatever the rest of a longer run would bring, p99.9 is not below 0.5 ms.
+    let missed = evaluate("p99.9 < 500us");
+    assert_eq!((missed.status, missed.reason.as_str()), (Status::Fail, ""));
+    let met = evaluate("p50 < 1.1ms");
+    assert_eq!(met.status, Status::Pass);
+    for evaluation in [undecided, missed, met, evaluate("success >= 99%"), evaluate("mean < 1s")] {
+        let (low, value) = (evaluation.low, evaluation.value.unwrap());
+        assert!(low.is_none_or(|low| low <= value), "{evaluation:?}", evaluation = evaluation.expression);
+        assert!(evaluation.high.is_none_or(|high| value <= high), "{}", evaluation.expression);
+    }
+    let share = evaluate("success >= 99%");
+    assert!(share.low.unwrap() > 0.999 && share.high == Some(1.0));
+}
+
+#[test]
+fn runs_shorter_than_ten_windows_have_no_intervals() {
+    let length = Span::from_ms(950);
+    let mut recorder = empty(length);
+    (0..950).for_each(|ms| recorder.record(&answered(Span::from_ms(ms), Span::from_ms(1))));
+    let series = Series::new(recorder.windows(), length);
+    assert_eq!(series.rows().len(), 9);
+    assert_eq!((series.achieved_per_s(), series.mean_response()), (None, None));
+    assert_eq!(series.n_eff_of_quantile(&recorder.total().response(), 0.5), None);
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use plimsoll_report::model::Verdict;
 use plimsoll_target::TargetConfig;
 
 use crate::common::program::{Measured, Running, measure, plimsoll, run};
@@ -111,6 +112,25 @@ fn results_of_every_kind_of_run_hold_to_the_schema() {
         let arguments: Vec<&str> = load.split(' ').collect();
         measure(&url, &arguments);
     }
+}
+
+#[test]
+fn strict_asks_for_a_valid_measurement() {
+    let failing = Scripted::start(|peer| {
+        while peer.request().is_some() {
+            peer.send(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let server = target(TargetConfig { service: read("fixed:20ms"), ..TargetConfig::default() });
+    let load = ["-c", "1", "-n", "20"];
+    for url in [failing.url("/"), url(&server)] {
+        let lenient = measure(&url, &load);
+        let strict = measure(&url, &[&load[..], &["--strict"]].concat());
+        let valid = strict.trust.as_ref().expect("requests were due").verdict == Verdict::Valid;
+        assert_eq!((lenient.code(), strict.code()), (0, if valid { 0 } else { 3 }), "{url}");
+    }
+    let failed = measure(&failing.url("/"), &[&load[..], &["--strict"]].concat());
+    assert_eq!(failed.code(), 3, "failures are a reservation");
 }
 
 #[test]
