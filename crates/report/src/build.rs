@@ -86,6 +86,7 @@ impl RunV1 {
                 .iter()
                 .map(|(failure, text)| (failure.to_string(), text.clone()))
                 .collect(),
+            rows: recorder.rows(),
             bytes: model::Bytes {
                 sent: recorder.bytes_sent(),
                 received: recorder.bytes_received(),
@@ -239,6 +240,7 @@ fn planned(plan: &Plan, facts: &RunFacts, quantiles: &[f64]) -> model::Plan {
                 target: operation.facts.url.clone(),
                 protocol: operation.facts.protocol.clone(),
                 method: operation.facts.method.clone(),
+                sql: operation.facts.sql.clone(),
                 headers: operation.facts.headers.clone(),
                 body_bytes: operation.facts.body_bytes,
                 weight: operation.weight,

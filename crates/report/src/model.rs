@@ -73,6 +73,9 @@ pub struct RunV1 {
     pub errors: BTreeMap<String, u64>,
     /// What the first failure of a kind said of itself.
     pub error_texts: BTreeMap<String, String>,
+    /// Rows of all database answers, the warm-up's included.
+    #[serde(default)]
+    pub rows: u64,
     /// Bytes over all connections.
     pub bytes: Bytes,
     /// Connections.

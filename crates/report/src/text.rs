@@ -1,6 +1,7 @@
 //! The summary for people: the answer first, success before latency, then what the load cost, then
 //! what to beware of. It is made from the published result alone and shows nothing that is not in it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use plimsoll_stats::slo::has_samples_beyond;
@@ -19,6 +20,8 @@ const TOO_FEW: &str = "*";
 const LINE: usize = 80;
 /// Columns of a label at a line's start.
 const LABEL: usize = 13;
+/// Columns of an operation's name.
+const OPERATION: usize = 40;
 /// The most kinds of failure listed; the result has all.
 const FAILURES_SHOWN: usize = 8;
 
@@ -41,6 +44,7 @@ pub fn render(run: &RunV1) -> String {
     out.push('\n');
     latency(run, &mut out);
     load(run, &mut out);
+    operations(run, &mut out);
     failures(run, &mut out);
     objectives(run, &mut out);
     warnings(run, &mut out);
@@ -52,11 +56,17 @@ fn header(run: &RunV1) -> String {
     let plan = &run.plan;
     let mut out = format!("plimsoll {} · ", run.plimsoll.version);
     match plan.operations.as_slice() {
-        [operation] => {
+        [operation] if operation.sql.is_empty() => {
             let _ = writeln!(out, "{} {}", operation.method, operation.target);
         }
+        [operation] => {
+            let _ = writeln!(out, "{}, {}", operation.target, operation.method);
+            let _ = writeln!(out, "{}", shortened(&operation.sql.join("; "), LINE));
+        }
         operations => {
-            let _ = writeln!(out, "{} kinds of requests", operations.len());
+            let targets: BTreeSet<&str> = operations.iter().map(|o| o.target.as_str()).collect();
+            let target = if targets.len() == 1 { operations[0].target.as_str() } else { "several targets" };
+            let _ = writeln!(out, "{} kinds of requests to {target}", operations.len());
         }
     }
     let mut parts = vec![load_model(plan)];
@@ -301,6 +311,9 @@ fn load(run: &RunV1, out: &mut String) {
     let transferred =
         [format!("sent {}", bytes(run.bytes.sent)), format!("received {}", bytes(run.bytes.received))];
     out.push_str(&wrapped("bytes", &transferred));
+    if run.rows > 0 {
+        out.push_str(&wrapped("rows", &[count(run.rows)]));
+    }
     let generator = &run.generator;
     out.push_str(&wrapped(
         "generator",
@@ -398,6 +411,46 @@ fn warnings(run: &RunV1, out: &mut String) {
         if let Some(remedy) = &warning.remedy {
             let _ = writeln!(out, "    to try: {remedy}");
         }
+    }
+}
+
+/// `text`, cut off where it has more than `columns`.
+fn shortened(text: &str, columns: usize) -> String {
+    match text.char_indices().nth(columns) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(columns - 1).chain(['…']).collect(),
+    }
+}
+
+/// The kinds of requests, where there are several: how each of them fared.
+fn operations(run: &RunV1, out: &mut String) {
+    if run.operations.is_empty() {
+        return;
+    }
+    let mut rows = vec![["operation", "due", "ok", "mean", "p50", "p99"].map(str::to_owned)];
+    for operation in &run.operations {
+        let response = operation.response_ns.as_ref();
+        let percentile = |name: &str| {
+            response.and_then(|r| r.percentiles.get(name)).map_or(ABSENT.to_owned(), |ns| span(*ns as f64))
+        };
+        rows.push([
+            shortened(&operation.name, OPERATION),
+            count(operation.counts.due),
+            operation.success_ratio.map_or(ABSENT.to_owned(), percent),
+            response.map_or(ABSENT.to_owned(), |response| span(response.mean)),
+            percentile("p50"),
+            percentile("p99"),
+        ]);
+    }
+    let widths: Vec<usize> =
+        (0..6).map(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0)).collect();
+    out.push('\n');
+    for row in &rows {
+        let _ = write!(out, "{:<1$}", row[0], widths[0]);
+        for (cell, width) in row[1..].iter().zip(&widths[1..]) {
+            let _ = write!(out, "  {cell:>width$}");
+        }
+        out.push('\n');
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) const OWN_FAILURES: [(&str, &str); 3] = [
 /// `notes` are the engine's own.
 pub(crate) fn of(run: &RunV1, judged: Option<&Trust>, notes: &[String]) -> Vec<Warning> {
     let counts = &run.counts;
+    let is_database = run.plan.operations.iter().any(|operation| operation.protocol == "postgres");
+    let by_hand = if is_database { "psql" } else { "curl" };
     // What a check measured, where that is outside its bound.
     let outside = |subject: Subject| {
         let check = judged?.check(subject);
@@ -39,7 +41,7 @@ pub(crate) fn of(run: &RunV1, judged: Option<&Trust>, notes: &[String]) -> Vec<W
                 count(run.connections.wanted.unwrap_or(0))
             ),
             "there is nothing to say about the server",
-            "see the failures, and try the address by hand, for example with curl",
+            &format!("see the failures, and try the address by hand, for example with {by_hand}"),
         );
     } else if counts.due == 0 {
         warn(
@@ -53,7 +55,9 @@ pub(crate) fn of(run: &RunV1, judged: Option<&Trust>, notes: &[String]) -> Vec<W
             "nothing_answered",
             "no request was answered".to_owned(),
             "there is nothing to say about the server's speed",
-            "try the address by hand, for example with curl, and a longer --timeout if it is slow",
+            &format!(
+                "try the address by hand, for example with {by_hand}, and a longer --timeout if it is slow"
+            ),
         );
     } else if let Some(ratio) = outside(Subject::Success) {
         warn(

@@ -28,7 +28,12 @@ fn run_in(environment: &[(&str, &str)], url: &str, arguments: &[&str]) -> Finish
 
 fn assert_lets_in(environment: &[(&str, &str)], url: &str) {
     let measured = run_in(environment, url, &[]).measured();
-    assert_eq!((measured.counts.ok, measured.code()), (3, 0), "{url} {environment:?}: {:?}", measured.error_texts);
+    assert_eq!(
+        (measured.counts.ok, measured.code()),
+        (3, 0),
+        "{url} {environment:?}: {:?}",
+        measured.error_texts
+    );
 }
 
 #[test]
@@ -119,7 +124,9 @@ fn sslmode_means_what_it_means_to_libpq() {
         let measured = measure(&url, &["--sql", sql, "-c", "1", "-n", "2", "-4"]);
         match expected {
             Ok(_) => assert_eq!(measured.counts.ok, 2, "{url}: {:?}", measured.error_texts),
-            Err(kind) => assert!(measured.error_texts.contains_key(kind), "{url}: {:?}", measured.error_texts),
+            Err(kind) => {
+                assert!(measured.error_texts.contains_key(kind), "{url}: {:?}", measured.error_texts)
+            }
         }
     }
 }
@@ -158,6 +165,9 @@ fn a_server_without_tls_and_one_with_nothing_else_say_what_to_do() {
     let secured = Postgres::start(&Setup { tls: Some(&identity), hba, ..Setup::default() });
     let finished = run(&[&[format!("{}?sslmode=disable", secured.url()).as_str()], &ONE[..]].concat());
     assert_eq!(finished.code, Some(4));
-    assert!(finished.stdout.contains("no encryption; a server that lets in over TLS only needs sslmode=require"), "{finished:?}");
+    assert!(
+        finished.stdout.contains("no encryption; a server that lets in over TLS only needs sslmode=require"),
+        "{finished:?}"
+    );
     assert_lets_in(&[], &secured.url());
 }

@@ -110,7 +110,10 @@ fn dbr_06_lag_service_and_skipped_requests_are_told_apart() {
     let (blocked, service) = (measured.blocked_ns.as_ref().unwrap(), measured.service_ns.as_ref().unwrap());
     // 200 requests that take 50 ms each: the last ones wait for about 8 s less the drain of 5 s.
     assert!(blocked.max > 1_000_000_000, "{blocked:?}");
-    assert!(service.percentiles["p50"] >= 50_000_000 && service.percentiles["p50"] < 90_000_000, "{service:?}");
+    assert!(
+        service.percentiles["p50"] >= 50_000_000 && service.percentiles["p50"] < 90_000_000,
+        "{service:?}"
+    );
     assert!(measured.counts.ok + measured.counts.unfinished == measured.counts.due);
     let skipping = measure(&server.url(), &[&sleep[..], &["--late", "skip:100ms"]].concat());
     let counts = &skipping.counts;
@@ -180,7 +183,8 @@ fn dbr_01_a_pooler_that_shares_sessions_is_told_and_other_modes_work() {
         }
     });
     for (mode, ok) in [("unnamed", 10), ("simple", 10), ("prepared", 0)] {
-        let arguments = ["--sql", "SELECT $1", "--param", "sequence", "-c", "1", "-n", "10", "--query-mode", mode];
+        let arguments =
+            ["--sql", "SELECT $1", "--param", "sequence", "-c", "1", "-n", "10", "--query-mode", mode];
         let measured = measure(&url_of(&server), &arguments);
         assert_eq!((measured.counts.ok, measured.counts.due), (ok, 10), "{mode}: {:?}", measured.errors);
         if ok == 0 {
@@ -200,7 +204,9 @@ fn servers_that_are_not_ready_or_no_postgresql_say_so() {
     });
     let finished = run(&[&url_of(&starting), "--sql", "SELECT 1", "-c", "2", "-n", "4"]);
     assert_eq!(finished.code, Some(4));
-    assert!(finished.stdout.contains("the database system is starting up; wait until the server has started"));
+    assert!(
+        finished.stdout.contains("the database system is starting up; wait until the server has started")
+    );
 
     let http = Scripted::start(|peer| {
         if peer.first_bytes().is_some() {
@@ -211,5 +217,8 @@ fn servers_that_are_not_ready_or_no_postgresql_say_so() {
     let url = format!("postgres://bob@{}/shop", http.address());
     let finished = run(&[&url, "--sql", "SELECT 1", "--rate", "10", "-n", "4"]);
     assert_eq!(finished.code, Some(4));
-    assert!(finished.stdout.contains("what answers is no PostgreSQL server; check the host and port"), "{finished:?}");
+    assert!(
+        finished.stdout.contains("what answers is no PostgreSQL server; check the host and port"),
+        "{finished:?}"
+    );
 }

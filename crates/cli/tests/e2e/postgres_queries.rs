@@ -26,7 +26,10 @@ fn rows_are_counted_in_every_query_mode_and_connections_stand_before_the_start()
     }
     let arguments = ["--sql", "SELECT 1", "--rate", "200", "-n", "40"];
     let measured = measure(&server.url(), &arguments);
-    assert_eq!((measured.connections.wanted, measured.connections.opened, measured.counts.ok), (Some(10), 10, 40));
+    assert_eq!(
+        (measured.connections.wanted, measured.connections.opened, measured.counts.ok),
+        (Some(10), 10, 40)
+    );
 }
 
 #[test]
@@ -39,8 +42,24 @@ fn whole_numbers_and_text_take_the_type_that_the_statement_gives_them() {
         let sql = "INSERT INTO seen VALUES ($1, $2, $1, $2, $3)";
         let measured = measure(
             &server.url(),
-            &["--sql", sql, "--param", "uniform:-5..-4", "--param", "sequence:7..9", "--param", &words,
-              "--query-mode", mode, "--rate", "100", "-n", "4", "--connections", "1"],
+            &[
+                "--sql",
+                sql,
+                "--param",
+                "uniform:-5..-4",
+                "--param",
+                "sequence:7..9",
+                "--param",
+                &words,
+                "--query-mode",
+                mode,
+                "--rate",
+                "100",
+                "-n",
+                "4",
+                "--connections",
+                "1",
+            ],
         );
         assert_eq!(measured.counts.ok, 4, "{mode}: {:?}", measured.error_texts);
         let rows = server.sql("DELETE FROM seen RETURNING *");
@@ -65,7 +84,8 @@ fn statements_are_chosen_by_their_weights() {
 fn an_error_fails_its_request_under_its_code_and_the_connection_lives_on() {
     let server = accounts();
     // Every fifth request divides by zero.
-    let arguments = ["--sql", "SELECT 1 / ($1 % 5)", "--param", "sequence:0..100", "--rate", "400", "-n", "100"];
+    let arguments =
+        ["--sql", "SELECT 1 / ($1 % 5)", "--param", "sequence:0..100", "--rate", "400", "-n", "100"];
     let measured = measure(&server.url(), &[&arguments[..], &["--connections", "1"]].concat());
     assert_eq!((measured.counts.ok, measured.counts.failed, measured.errors("sqlstate_22012")), (80, 20, 20));
     assert_eq!((measured.counts.answered, measured.connections.opened), (100, 1));
@@ -86,8 +106,20 @@ fn dbr_02_a_failed_transaction_is_one_failure_and_is_rolled_back() {
         let before: u64 = server.sql(ended).parse().unwrap();
         let measured = measure(
             &server.url(),
-            &["--sql-file", file, "--param", "sequence:0..1000", "--rate", "300", "-n", "100", "--connections", "2",
-              "--query-mode", mode],
+            &[
+                "--sql-file",
+                file,
+                "--param",
+                "sequence:0..1000",
+                "--rate",
+                "300",
+                "-n",
+                "100",
+                "--connections",
+                "2",
+                "--query-mode",
+                mode,
+            ],
         );
         let counts = &measured.counts;
         assert_eq!((counts.ok, counts.failed, measured.errors("sqlstate_22012")), (80, 20, 20), "{mode}");
@@ -120,7 +152,11 @@ fn faulty_statements_are_told_before_anything_is_measured() {
     let server = accounts();
     let url = server.url();
     for (arguments, code, text) in [
-        (&["--sql", "SELEC 1"][..], 4, "syntax error at or near \"SELEC\" at character 1; correct the statement"),
+        (
+            &["--sql", "SELEC 1"][..],
+            4,
+            "syntax error at or near \"SELEC\" at character 1; correct the statement",
+        ),
         (&["--sql", "SELECT * FROM nowhere"], 4, "relation \"nowhere\" does not exist"),
         (&["--sql", "SELECT * FROM accounts WHERE id = $2", "--param", "sequence"], 2, "$2 has no --param"),
         (&["--sql", "SELECT 1", "--param", "sequence"], 2, "--param"),

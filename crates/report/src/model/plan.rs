@@ -95,8 +95,11 @@ pub struct PlannedOperation {
     pub target: String,
     /// The protocol.
     pub protocol: String,
-    /// The method.
+    /// HTTP: the method. PostgreSQL: the query mode.
     pub method: String,
+    /// PostgreSQL: the statements, with `$1` where values go.
+    #[serde(default)]
+    pub sql: Vec<String>,
     /// Names and values of headers in their order; secret values are replaced.
     pub headers: Vec<(String, String)>,
     /// The length of the body without what variables add.

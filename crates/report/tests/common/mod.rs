@@ -179,6 +179,7 @@ pub(crate) fn overloaded() -> RunV1 {
     let mut recorder = recorder(&plan, window);
     recorder.on_failure_text(Failure::Status(503), "503 Service Unavailable");
     recorder.on_surplus(17);
+    recorder.on_rows(3_000);
     recorder.on_in_flight(942);
     let warmup = Sample { phase: Phase::Warmup, ..sample(Span::ZERO, Span::ZERO, Span::ZERO, Outcome::Ok) };
     record(&mut recorder, warmup);
