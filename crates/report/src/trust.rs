@@ -1,7 +1,7 @@
 //! What was seen of a run, as the checks of [`plimsoll_stats::trust`] take it, and their results in words.
 
 use plimsoll_stats::Series;
-use plimsoll_stats::trust::{Check, CheckStatus, Observed, Subject, Trust, Verdict};
+use plimsoll_stats::trust::{Check, CheckStatus, Lengths, Observed, Subject, Trust, Verdict};
 
 use crate::format::{percent, span};
 use crate::model::{self, Distribution, Model, RunV1};
@@ -14,9 +14,6 @@ pub(crate) fn judge(run: &RunV1, series: &Series<'_>) -> Option<Trust> {
     if counts.due == 0 {
         return None;
     }
-    let percentile = |distribution: &Option<Distribution>, name: &str| {
-        distribution.as_ref().and_then(|distribution| distribution.percentiles.get(name).copied())
-    };
     let ratio = |part: Option<f64>, all: Option<f64>| Some(part? / all.filter(|all| *all > 0.0)?);
     let undropped = counts.ok + counts.failed + counts.timed_out + counts.unfinished;
     let own_failures: u64 = OWN_FAILURES.iter().filter_map(|(name, _)| run.errors.get(*name)).sum();
@@ -24,19 +21,22 @@ pub(crate) fn judge(run: &RunV1, series: &Series<'_>) -> Option<Trust> {
     Some(Trust::of(&Observed {
         open_loop: run.plan.model == Model::Open,
         kernel_stamps: run.plan.receive_clock == "kernel",
-        window_ns: Some(rates.window_ns),
         offered_ratio: ratio(rates.offered_per_s, rates.intended_per_s),
         answered_ratio: ratio(rates.achieved_per_s, rates.offered_per_s),
-        schedule_lag_p99_ns: percentile(&run.schedule_lag_ns, "p99"),
-        read_lag_p99_ns: percentile(&run.read_lag_ns, "p99"),
-        response_p50_ns: percentile(&run.response_ns, "p50"),
-        response_p99_ns: percentile(&run.response_ns, "p99"),
+        schedule_lag: run.schedule_lag_ns.as_ref().and_then(lengths),
+        read_lag: run.read_lag_ns.as_ref().and_then(lengths),
+        response: run.response_ns.as_ref().and_then(lengths),
         busy_ratio: run.generator.busy_ratio,
         waited_ratio: Some(counts.waited_for_connection as f64 / counts.due as f64),
         success_ratio: run.success_ratio,
         own_failures_ratio: (undropped > 0).then(|| own_failures as f64 / undropped as f64),
         outstanding_growth: series.outstanding_growth(),
     }))
+}
+
+fn lengths(distribution: &Distribution) -> Option<Lengths> {
+    let percentile = |name: &str| distribution.percentiles.get(name).copied();
+    Some(Lengths { p50_ns: percentile("p50")?, p99_ns: percentile("p99")?, mean_ns: distribution.mean })
 }
 
 /// As it stands in the result.

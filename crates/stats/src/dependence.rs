@@ -190,6 +190,20 @@ impl<'a> Series<'a> {
         BatchMeans::of(&parts).map(|means| means.n_eff(means.mean * (1.0 - means.mean), response.count()))
     }
 
+    /// True where quantile `q` of the headline response is above `bound_ns` in each fifth of the run: for
+    /// a true quantile below it that is one chance in 2^5, which is less than an interval leaves open. So
+    /// a run that gets slower all the time, and is worth no interval, can still miss a bound for sure.
+    pub fn is_above_throughout(&self, q: f64, bound_ns: u64) -> bool {
+        const PARTS: usize = 5;
+        let is_above = |rows: &[WindowRow<'_>]| {
+            let count: u64 = rows.iter().map(WindowRow::response_count).sum();
+            let above: u64 = rows.iter().map(|row| row.responses_at_and_above(bound_ns).1).sum();
+            above as f64 > (1.0 - q) * count as f64
+        };
+        let size = self.rows.len() / PARTS;
+        self.rows.len() >= MIN_BATCHES && self.rows[self.rows.len() % PARTS..].chunks(size).all(is_above)
+    }
+
     /// The number of independent requests, of `n`, that a share of successes rests on, 1..=n; by the
     /// moment of their end.
     pub fn n_eff_of_success(&self, n: u64) -> Option<f64> {

@@ -2,8 +2,8 @@
 //!
 //! Latency objectives are about the headline response. A value that is only known to be a lower
 //! bound can break an objective but never meet it, and a percentile that too few independent samples
-//! lie beyond decides nothing, unless its whole interval is beyond the bound: an honest
-//! "inconclusive" is better than a gate that passes by luck.
+//! lie beyond decides nothing, unless it misses the bound for sure: an honest "inconclusive" is better
+//! than a gate that passes by luck.
 
 use std::fmt;
 use std::str::FromStr;
@@ -120,7 +120,7 @@ impl Objective {
     ///
     /// - No value: inconclusive.
     /// - A percentile with n_eff·(1 − q) < [`MIN_SAMPLES_BEYOND`] (n where n_eff is not known): fails where
-    ///   the low end of its interval already does, else inconclusive.
+    ///   the low end of its interval already does or every fifth of the run, else inconclusive.
     /// - A lower bound (a percentile at or above the least censored value; mean and max as soon as
     ///   anything is censored): fails where the bound already does, else inconclusive.
     pub fn evaluate(&self, measured: Measured<'_>) -> Evaluation {
@@ -157,9 +157,10 @@ impl Objective {
         if let Some(interval) = interval.filter(|_| !is_lower_bound) {
             (evaluation.low, evaluation.high) = (as_number(interval.low_ns), as_number(interval.high_ns));
         }
-        let missed_for_sure = interval
-            .and_then(|interval| interval.low_ns)
-            .is_some_and(|low| self.latency(Some(low as f64), false, bound).status == Status::Fail);
+        let low_ns = interval.and_then(|interval| interval.low_ns);
+        let missed_for_sure = low_ns
+            .is_some_and(|low| self.latency(Some(low as f64), false, bound).status == Status::Fail)
+            || series.is_some_and(|series| series.is_above_throughout(q, bound.as_ns()));
         if value.is_some() && !missed_for_sure && !has_samples_beyond(n_eff.unwrap_or(n as f64), q) {
             evaluation.status = Status::Inconclusive;
             evaluation.reason = match n_eff.map(|n_eff| n_eff.round() as u64).filter(|n_eff| *n_eff < n) {

@@ -193,6 +193,28 @@ fn an_objective_is_decided_on_independent_values_and_a_sure_miss_is_a_miss() {
 }
 
 #[test]
+fn a_run_that_gets_slower_all_the_time_misses_what_it_never_meets() {
+    let length = Span::from_secs(10);
+    let mut recorder = empty(length);
+    // From 0.2 s to 1.2 s.
+    (0..10_000).for_each(|ms| {
+        recorder.record(&answered(Span::from_ms(ms), Span::from_ms(200 + ms / 10)));
+    });
+    let (total, series) = (recorder.total(), Series::new(recorder.windows(), length));
+    let response = total.response();
+    for (text, status) in [
+        ("p50 < 150ms", Status::Fail),
+        // The first fifth does better than this one.
+        ("p50 < 500ms", Status::Inconclusive),
+        ("p50 < 5s", Status::Inconclusive),
+    ] {
+        let objective: Objective = text.parse().unwrap();
+        assert_eq!(objective.evaluate(Measured::new(&total, &response, &series)).status, status, "{text}");
+    }
+    assert!(series.outstanding_growth().unwrap() > 1.5);
+}
+
+#[test]
 fn runs_shorter_than_ten_windows_have_no_intervals() {
     let length = Span::from_ms(950);
     let mut recorder = empty(length);
