@@ -36,6 +36,7 @@ impl Stream {
     }
 
     /// A stream of its own below this one, say one a client.
+    #[inline]
     pub fn child(&self, index: u64) -> Self {
         Self { key: mix(self.bits(index) ^ GOLDEN) }
     }

@@ -436,6 +436,22 @@ fn variables_fill_url_headers_and_body_and_unused_ones_are_faults() {
     let facts = lowered(&args).plan.operations[0].facts.clone();
     assert_eq!((facts.body_bytes, facts.method.as_str()), (3, "POST"));
 
+    // Texts of a file, and a number below zero, count in the length of the body.
+    let cells = RunArgs {
+        target: "http://h/${name}".to_owned(),
+        body: Some(b"${name} ${n}".to_vec()),
+        variables: vec!["name=csv:dir/a:b.csv:name".to_owned(), "n=sequence:-12..0".to_owned()],
+        files: vec![("dir/a:b.csv".to_owned(), b"id,name\n1,%C3%A4\n2,b c\n".to_vec())],
+        ..self::args()
+    };
+    assert_eq!(cells.files_named(&Environment::default()), ["dir/a:b.csv"]);
+    let broken = faults(&cells, 1);
+    assert!(broken.contains("row 2 of dir/a:b.csv has a space"), "{broken}");
+    let sound = RunArgs { files: vec![(cells.files[0].0.clone(), b"name\n%C3%A4\n".to_vec())], ..cells };
+    let sent = self::sent(&sound);
+    assert!(sent.starts_with("POST /%C3%A4 HTTP/1.1"), "{sent}");
+    assert!(sent.contains("Content-Length: 10\r\n") && sent.ends_with("%C3%A4 -12"), "{sent}");
+
     let unused = RunArgs { variables: vec!["m=uniform:0..5".to_owned()], ..self::args() };
     assert!(faults(&unused, 1).contains("--var m: is not used"));
     let undeclared = lowered(&RunArgs { target: "http://h/${id}".to_owned(), ..self::args() });

@@ -167,7 +167,10 @@ fn faulty_statements_and_parameters_are_named_with_the_remedy() {
         (args(&["SELECT $2"], &[law, law]), ["is the value of $1, which no statement has", "leave it out"]),
         (args(&["SELECT $0"], &[]), ["$0 is not a parameter", "$1 for the first"]),
         (args(&["SELECT $99999999999999999999"], &[]), ["is not a parameter", "counted from 1 to 65535"]),
-        (args(&["SELECT 'a"], &[]), ["line 1, column 8: a string begins", "end it with a '"]),
+        (
+            args(&["SELECT 'a"], &[]),
+            ["--sql 'SELECT 'a': line 1, column 8: a string begins", "end it with a '"],
+        ),
         (
             file("SELECT 1;\n\\set id random(1, 2)\n", &[]),
             ["line 2, column 1: \\set is a command", "--param"],

@@ -6,9 +6,8 @@ use std::str::FromStr;
 use super::{ValueLaw, Zipf};
 
 /// The forms a law of values may take, for error messages.
-pub const VALUE_FORMS: &str = "uniform:A..B, zipf:A..B,s=1, normal:A..B,sd=S, exponential:A..B,mean=M \
-     (whole numbers from A, B left out; what follows the comma may be), sequence, sequence:A..B \
-     or csv:FILE:COLUMN";
+pub const VALUE_FORMS: &str = "uniform:A..B, zipf:A..B[,s=1], normal:A..B[,sd=S], exponential:A..B[,mean=M], \
+     sequence[:A..B] (whole numbers from A, B left out) or csv:FILE:COLUMN";
 
 /// The greatest standard deviation and mean distance, which makes either law as even as the numbers of a
 /// computer can tell, over ranges of any length.

@@ -55,7 +55,7 @@ pub(super) fn parts(rest: &str) -> Result<Vec<(String, String)>, Refusal> {
         // Not quoted: it may be the end of a password.
         return Err(Refusal::new(
             "has an '@' after its host",
-            "write an '@' or a '/' in a password as %40 or %2F",
+            "write an '@' as %40, and a '/' in a password as %2F",
         ));
     }
     if authority.contains(',') {

@@ -25,7 +25,7 @@ struct Source<'a> {
 /// One operation for each text. Their facts lack the URL.
 pub(super) fn operations(args: &RunArgs, query_mode: QueryMode, check: &mut Check) -> Vec<Operation> {
     let sql = args.sql.iter().map(|sql| Source {
-        label: format!("--sql '{}'", shortened(&one_line(&tokens(&sql.text).unwrap_or_default()))),
+        label: format!("--sql '{}'", shortened(&in_one_line(&sql.text))),
         text: &sql.text,
         weight: sql.weight.as_ref(),
         file: None,
@@ -198,6 +198,12 @@ fn begins_transaction(piece: &[Token<'_>]) -> bool {
     let is = |word: Option<&str>, keyword: &str| word.is_some_and(|word| word.eq_ignore_ascii_case(keyword));
     let first = words.next();
     is(first, "begin") || (is(first, "start") && is(words.next(), "transaction"))
+}
+
+/// The text of a `--sql`, faulty perhaps, in one line.
+fn in_one_line(sql: &str) -> String {
+    let words = || sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    tokens(sql).map_or_else(|_| words(), |tokens| one_line(&tokens))
 }
 
 /// A statement in one line, without comments.
