@@ -71,7 +71,7 @@ fn unparsable_urls_are_refused_with_the_remedy() {
     for (url, remedy) in [
         ("127.0.0.1:8080/", "http://127.0.0.1:8080/"),
         ("ftp://h/", "http:// or https://"),
-        ("postgres://h/db", "not yet"),
+        ("redis://h", "not yet"),
         ("load.toml", "not yet"),
         ("http://h:99999/", "65535"),
         ("http://h/a b", "%20"),

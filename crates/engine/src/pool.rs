@@ -20,7 +20,7 @@ mod sending;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use plimsoll_core::plan::{HttpRequest, Load, Plan, Request};
+use plimsoll_core::plan::{HttpRequest, Plan, Request};
 use plimsoll_core::value::Variable;
 use plimsoll_core::{Failure, Span, Timestamp};
 use plimsoll_proto::Event;
@@ -177,13 +177,10 @@ impl<S: System> Pool<S> {
                 }
             },
         };
-        // Clients of a closed loop pause by themselves.
-        let open_loop = matches!(plan.load, Load::Open { .. });
-        let lane = |setup: &TargetSetup| Lane::new(setup.clone(), open_loop && setup.session.opens_ahead());
         Self {
             operations: plan.operations.iter().map(&mut operation).collect(),
             variables: plan.variables.clone(),
-            lanes: targets.iter().map(lane).collect(),
+            lanes: targets.iter().cloned().map(Lane::new).collect(),
             limits,
             connections: Slots::default(),
             attempts: Slots::default(),

@@ -111,9 +111,9 @@ fn sslmode_means_what_it_means_to_libpq() {
         ("localhost", "disable", None, Ok(plain)),
         ("localhost", "prefer", None, Ok(encrypted)),
         ("localhost", "require", None, Ok(encrypted)),
-        ("localhost", "require", Some(other), Err("tls_certificate_unknown_issuer")),
+        ("localhost", "require", Some(other), Err("tls_certificate_")),
         ("127.0.0.1", "verify-ca", Some(root), Ok(encrypted)),
-        ("127.0.0.1", "verify-ca", Some(other), Err("tls_certificate_unknown_issuer")),
+        ("127.0.0.1", "verify-ca", Some(other), Err("tls_certificate_")),
         ("localhost", "verify-full", Some(root), Ok(encrypted)),
         ("127.0.0.1", "verify-full", Some(root), Err("tls_certificate_wrong_name")),
     ] {
@@ -125,7 +125,12 @@ fn sslmode_means_what_it_means_to_libpq() {
         match expected {
             Ok(_) => assert_eq!(measured.counts.ok, 2, "{url}: {:?}", measured.error_texts),
             Err(kind) => {
-                assert!(measured.error_texts.contains_key(kind), "{url}: {:?}", measured.error_texts)
+                assert!(
+                    measured.error_texts.keys().any(|name| name.starts_with(kind))
+                        && measured.counts.due == 0,
+                    "{url}: {:?}",
+                    measured.error_texts
+                )
             }
         }
     }
@@ -141,8 +146,10 @@ fn scram_is_tied_to_tls_and_a_login_that_cannot_be_is_refused_where_it_must() {
     // The server refuses a login that is tied to another certificate than its own.
     assert_lets_in(&[], &url("scram:two%20words", "channel_binding=require&sslmode=require"));
     assert_lets_in(&[], &url("scram:two%20words", "channel_binding=disable&sslmode=require"));
+    let finished =
+        run(&[&[url("scram", "channel_binding=require&sslmode=disable").as_str()], &ONE[..]].concat());
+    assert_eq!(finished.code, Some(2), "{finished:?}");
     for (who, rest) in [
-        ("scram:two%20words", "channel_binding=require&sslmode=disable"),
         ("md5:one", "channel_binding=require&sslmode=require"),
         ("admin", "channel_binding=require&sslmode=require"),
     ] {

@@ -93,7 +93,7 @@ fn too_many_connections_are_told_and_the_others_are_used() {
     let arguments = ["--sql", "SELECT 1", "-c", "20", "-z", "1s"];
     let measured = measure(&server.url_of("bob"), &arguments);
     assert!((1..=5).contains(&measured.connections.established), "{:?}", measured.connections);
-    assert!(measured.counts.ok > 10 && measured.errors("sqlstate_53300") > 0, "{:?}", measured.errors);
+    assert!(measured.counts.ok > 10, "clients share the connections there are: {:?}", measured.errors);
     let text = &measured.error_texts["sqlstate_53300"];
     assert!(text.contains("max_connections"), "{text}");
     let open = ["--sql", "SELECT 1", "--rate", "50", "-n", "50", "--connections", "20"];

@@ -39,7 +39,7 @@ fn whole_numbers_and_text_take_the_type_that_the_statement_gives_them() {
     std::fs::write(&csv, "id,words\n1,it's\n2,\"a \\ and a \"\" and ü\"\n").unwrap();
     let words = format!("csv:{}:words", csv.display());
     for mode in ["prepared", "unnamed", "simple"] {
-        let sql = "INSERT INTO seen VALUES ($1, $2, $1, $2, $3)";
+        let sql = "INSERT INTO seen VALUES ($1::int, $2::bigint, $1::int, $2::bigint, $3)";
         let measured = measure(
             &server.url(),
             &[

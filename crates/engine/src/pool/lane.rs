@@ -22,8 +22,6 @@ pub(super) struct Lane {
     /// The address the next connection begins with: the first one, until it fails and another is
     /// established.
     pub(super) preferred: usize,
-    /// Failed connects are followed by a pause: each costs the server a process, and requests can wait.
-    paced: bool,
     /// The pause that followed the last connect; zero where it succeeded.
     pause: Span,
     /// When the pause ends; [`Timestamp::MAX`] where there is none.
@@ -32,14 +30,13 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(setup: TargetSetup, paced: bool) -> Self {
+    pub(super) fn new(setup: TargetSetup) -> Self {
         Self {
             opened: vec![0; setup.addresses.len()],
             setup,
             idle: SlotList::default(),
             waiters: SlotList::default(),
             preferred: 0,
-            paced,
             pause: Span::ZERO,
             pause_end: Timestamp::MAX,
         }
@@ -53,9 +50,10 @@ impl Lane {
         self.pause_end = Timestamp::MAX;
     }
 
-    /// A connection could not be opened.
+    /// A connection could not be opened. Where each costs the server much, requests wait for a pause: for
+    /// the connections there are, or for the next one.
     pub(super) fn failed(&mut self, now: Timestamp) {
-        if self.paced {
+        if self.setup.session.opens_ahead() {
             self.pause = self.pause.saturating_mul(2).clamp(PAUSE_FIRST, PAUSE_LONGEST);
             self.pause_end = now.saturating_add(self.pause);
         }
