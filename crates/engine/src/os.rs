@@ -33,6 +33,15 @@ const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
 const SEND_FLAGS: SendFlags = SendFlags::empty();
 
+/// A connection.
+#[derive(Debug)]
+pub struct Socket {
+    descriptor: OwnedFd,
+    key: u64,
+    /// A socket in the file system: without stamps, and told to be writable each time the peer reads.
+    is_unix: bool,
+}
+
 /// The real machine, as one worker sees it.
 #[derive(Debug)]
 pub struct Os {
@@ -82,7 +91,7 @@ impl Os {
 }
 
 impl System for Os {
-    type Socket = OwnedFd;
+    type Socket = Socket;
 
     #[inline]
     fn now(&mut self) -> Timestamp {
@@ -105,46 +114,63 @@ impl System for Os {
         self.poller.next_ready()
     }
 
-    fn connect(&mut self, address: &Address, key: u64) -> io::Result<OwnedFd> {
+    fn connect(&mut self, address: &Address, key: u64) -> io::Result<Socket> {
         let family = match address {
             Address::Tcp(tcp) if tcp.is_ipv4() => AddressFamily::INET,
             Address::Tcp(_) => AddressFamily::INET6,
             Address::Unix(_) => AddressFamily::UNIX,
         };
-        let socket = stream_socket(family)?;
+        let descriptor = stream_socket(family)?;
+        let is_unix = family == AddressFamily::UNIX;
         let begun = match address {
             Address::Tcp(tcp) => {
-                set_tcp_nodelay(&socket, true)?;
-                rustix::net::connect(&socket, tcp)
+                set_tcp_nodelay(&descriptor, true)?;
+                rustix::net::connect(&descriptor, tcp)
             }
-            Address::Unix(path) => rustix::net::connect(&socket, &SocketAddrUnix::new(path)?),
+            Address::Unix(path) => rustix::net::connect(&descriptor, &SocketAddrUnix::new(path)?),
         };
         match begun {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        if self.wall.is_some() && !receive::ask_for_stamps(&socket) {
+        if self.wall.is_some() && (is_unix || !receive::ask_for_stamps(&descriptor)) {
             self.wall = None;
         }
         // After connecting, so that the first edge tells the end of it and nothing before.
-        self.poller.add(&socket, key)?;
-        Ok(socket)
+        self.poller.add(&descriptor, key)?;
+        Ok(Socket { descriptor, key, is_unix })
     }
 
-    fn connected(&mut self, socket: &OwnedFd) -> io::Result<()> {
-        Ok(socket_error(socket)??)
+    fn connected(&mut self, socket: &Socket) -> io::Result<()> {
+        socket_error(&socket.descriptor)??;
+        // Each request would otherwise be followed by a wake-up of no use, when the server has read it.
+        if socket.is_unix {
+            self.poller.watch_writes(&socket.descriptor, socket.key, false)?;
+        }
+        Ok(())
     }
 
     #[inline]
-    fn send(&mut self, socket: &mut OwnedFd, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(&*socket, bytes, SEND_FLAGS)?)
+    fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+        match rustix::net::send(&socket.descriptor, bytes, SEND_FLAGS) {
+            Ok(count) => Ok(count),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                if socket.is_unix {
+                    self.poller.watch_writes(&socket.descriptor, socket.key, true)?;
+                }
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     #[inline]
-    fn receive(&mut self, socket: &mut OwnedFd, buffer: &mut [u8]) -> io::Result<Received> {
+    fn receive(&mut self, socket: &mut Socket, buffer: &mut [u8]) -> io::Result<Received> {
+        let socket = &socket.descriptor;
         match &self.wall {
             None => {
-                let (bytes, _) = rustix::net::recv(&*socket, buffer, rustix::net::RecvFlags::empty())?;
+                let (bytes, _) = rustix::net::recv(socket, buffer, rustix::net::RecvFlags::empty())?;
+                self.reads[0] += u64::from(bytes > 0);
                 Ok(Received { bytes, stamp: None })
             }
             Some(wall) => {
@@ -156,8 +182,8 @@ impl System for Os {
         }
     }
 
-    fn close(&mut self, socket: OwnedFd) {
-        self.poller.remove(&socket);
+    fn close(&mut self, socket: Socket) {
+        self.poller.remove(&socket.descriptor);
         drop(socket);
     }
 

@@ -172,3 +172,20 @@ fn faulty_statements_are_told_before_anything_is_measured() {
         assert!(said.contains(text), "{arguments:?}: {said}");
     }
 }
+
+#[test]
+fn a_statement_longer_than_any_buffer_goes_out_whole_over_both_kinds_of_socket() {
+    let server = Postgres::start(&Setup::default());
+    let file = server.socket_directory().join("long.sql");
+    std::fs::write(&file, format!("SELECT 1 / (length('{}') - 2999999)", "x".repeat(3_000_000))).unwrap();
+    let directory = server.socket_directory().to_str().unwrap();
+    let unix = format!("postgres:///admin?host={directory}&port={}&user=admin", server.port());
+    for url in [server.url(), unix] {
+        for mode in ["simple", "unnamed"] {
+            let arguments = ["--sql-file", file.to_str().unwrap(), "-c", "1", "-n", "3", "--query-mode", mode];
+            let measured = measure(&url, &arguments);
+            assert_eq!(measured.counts.ok, 3, "{url} {mode}: {:?}", measured.error_texts);
+            assert!(measured.bytes.sent > 9_000_000);
+        }
+    }
+}

@@ -38,8 +38,15 @@ impl Poller {
     /// # Errors
     /// As `epoll_ctl`.
     pub fn add(&self, source: impl AsFd, key: u64) -> io::Result<()> {
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        Ok(epoll::add(&self.epoll, source, EventData::new_u64(key), flags)?)
+        Ok(epoll::add(&self.epoll, source, EventData::new_u64(key), flags(true))?)
+    }
+
+    /// Goes on watching `source`, for writing only where that is `wanted`.
+    ///
+    /// # Errors
+    /// As `epoll_ctl`.
+    pub fn watch_writes(&self, source: impl AsFd, key: u64, wanted: bool) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, source, EventData::new_u64(key), flags(wanted))?)
     }
 
     /// Nothing to do: the kernel forgets a descriptor when it is closed.
@@ -75,6 +82,11 @@ impl Poller {
             hang_up: flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR),
         })
     }
+}
+
+fn flags(writes: bool) -> EventFlags {
+    let reads = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+    if writes { reads | EventFlags::OUT } else { reads }
 }
 
 impl std::fmt::Debug for Poller {

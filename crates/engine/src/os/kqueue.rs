@@ -51,6 +51,21 @@ impl Poller {
         Ok(())
     }
 
+    /// Goes on watching `source`, for writing only where that is `wanted`.
+    ///
+    /// # Errors
+    /// As `kevent`.
+    pub fn watch_writes(&self, source: impl AsFd, key: u64, wanted: bool) -> io::Result<()> {
+        let descriptor = source.as_fd().as_raw_fd();
+        let flags = if wanted { EventFlags::ADD | EventFlags::CLEAR } else { EventFlags::DELETE };
+        let data = key as usize as *mut std::ffi::c_void;
+        let changes = [Event::new(EventFilter::Write(descriptor), flags, data)];
+        let mut none: [Event; 0] = [];
+        // SAFETY: as in `add`.
+        unsafe { kqueue::kevent_timespec(&self.queue, &changes, &mut none, Some(&Timespec::default()))? };
+        Ok(())
+    }
+
     /// Nothing to do: the kernel forgets a descriptor when it is closed.
     pub fn remove(&self, _source: impl AsFd) {}
 

@@ -125,8 +125,8 @@ impl<S: System> Pool<S> {
             return;
         }
         // Without TLS's own good-bye an end may be anybody's doing, so an answer that only an end
-        // completes is not whole (RFC 9112, section 9.8).
-        if connection.tls.is_none() {
+        // completes is not whole (RFC 9112, section 9.8). Before the first request there is none.
+        if connection.tls.is_none() || connection.state == State::Starting {
             if let Some(codec) = &mut connection.codec {
                 self.scratch.events.clear();
                 codec.eof(&mut self.scratch.events);
