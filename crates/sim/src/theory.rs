@@ -1,5 +1,5 @@
-//! What queueing theory says: sample-path recursions in whole nanoseconds, closed forms, and the
-//! error of a simulated mean by batch means.
+//! What queueing theory says of a sample path: recursions in whole nanoseconds, and the error of a simulated
+//! mean by batch means. The closed forms are `stats::queueing`.
 
 use plimsoll_core::{Span, Timestamp};
 
@@ -41,32 +41,6 @@ pub fn kiefer_wolfowitz(arrivals: &[Timestamp], services: &[Span], c: usize) -> 
     responses
 }
 
-/// M/M/1: the mean response 1/(μ − λ), in seconds.
-pub fn mm1_mean(lambda: f64, mu: f64) -> f64 {
-    1.0 / (mu - lambda)
-}
-
-/// M/M/1: the q-quantile of the response, which is exponential with rate μ − λ.
-pub fn mm1_quantile(lambda: f64, mu: f64, q: f64) -> f64 {
-    -(1.0 - q).ln() / (mu - lambda)
-}
-
-/// M/D/1: the mean response, a wait of ρ/(2μ(1 − ρ)) (Pollaczek–Khinchine) and the service 1/μ.
-pub fn md1_mean(lambda: f64, mu: f64) -> f64 {
-    let rho = lambda / mu;
-    rho / (2.0 * mu * (1.0 - rho)) + 1.0 / mu
-}
-
-/// M/M/c: the mean response, the wait by Erlang's C formula and the service 1/μ.
-pub fn mmc_mean(lambda: f64, mu: f64, c: usize) -> f64 {
-    let load = lambda / mu;
-    let servers = c as f64;
-    // Erlang B by its stable recursion B(k) = aB(k−1) / (k + aB(k−1)), then C from B.
-    let b = (1..=c).fold(1.0, |b, k| load * b / (k as f64 + load * b));
-    let wait_probability = b / (1.0 - load / servers * (1.0 - b));
-    wait_probability / (servers * mu - lambda) + 1.0 / mu
-}
-
 /// Mean and standard error of a statistic over `batches` equal consecutive parts of `values`; with
 /// parts much longer than the queue's memory their statistics are nearly independent.
 pub fn batch_means(values: &[f64], batches: usize, statistic: impl Fn(&mut [f64]) -> f64) -> (f64, f64) {
@@ -94,17 +68,6 @@ pub fn quantile(q: f64) -> impl Fn(&mut [f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn closed_forms_agree_where_they_must() {
-        // One server: Erlang C is ρ and M/M/c is M/M/1. Two servers at a = 1: C = 1/3 (tables).
-        assert!((mmc_mean(70.0, 100.0, 1) - mm1_mean(70.0, 100.0)).abs() < 1e-12);
-        assert!((mmc_mean(1.0, 1.0, 2) - (1.0 / 3.0 + 1.0)).abs() < 1e-12);
-        // M/D/1 waits half as long as M/M/1.
-        let wait = |response: f64| response - 0.01;
-        assert!((wait(md1_mean(70.0, 100.0)) * 2.0 - wait(mm1_mean(70.0, 100.0))).abs() < 1e-12);
-        assert!((mm1_quantile(50.0, 100.0, 0.5) - 2f64.ln() / 50.0).abs() < 1e-12);
-    }
 
     #[test]
     fn one_server_of_kiefer_and_wolfowitz_is_lindleys() {

@@ -4,10 +4,9 @@
 use plimsoll_core::{ArrivalLaw, Sample, Span, Timestamp};
 use plimsoll_sim::plans::{closed, open};
 use plimsoll_sim::queue::{Queue, Service, ServiceTimes};
-use plimsoll_sim::theory::{
-    batch_means, kiefer_wolfowitz, lindley, md1_mean, mean, mm1_mean, mm1_quantile, mmc_mean, quantile,
-};
+use plimsoll_sim::theory::{batch_means, kiefer_wolfowitz, lindley, mean, quantile};
 use plimsoll_sim::{Run, Simulation};
+use plimsoll_stats::queueing::{md1_mean, md1_quantile, mm1_mean, mm1_quantile, mmc_mean};
 
 /// Requests of one run: the long set takes a million, the quick one what a second allows.
 const REQUESTS: u64 = if cfg!(feature = "long") { 1_000_000 } else { 60_000 };
@@ -70,6 +69,8 @@ fn an_md1_queue_answers_as_lindley_and_theory_say() {
         let service = Service::Fixed(SERVICE);
         let responses = check_path(&simulate(rho, service, 1, 12), service, 1);
         agrees(&format!("mean at ρ {rho}"), batch_means(&responses, BATCHES, mean), md1_mean(rho * MU, MU));
+        let p99 = batch_means(&responses, BATCHES / 2, quantile(0.99));
+        agrees(&format!("p99 at ρ {rho}"), p99, md1_quantile(rho * MU, MU, 0.99));
     }
 }
 
