@@ -11,10 +11,12 @@
 pub mod build;
 pub mod format;
 pub mod model;
+pub mod profile;
 pub mod progress;
 pub mod text;
 mod trust;
 mod warnings;
 
 pub use model::RunV1;
+pub use profile::{ProfileV1, TrialV1};
 pub use progress::{Progress, progress_line};

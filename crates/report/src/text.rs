@@ -8,16 +8,16 @@ use plimsoll_stats::slo::has_samples_beyond;
 
 use crate::build::label_of;
 use crate::format::{bytes, count, given_span, number, percent, quantile_of, span};
-use crate::model::{Distribution, Model, ObjectiveStatus, Plan, RunV1, Verdict};
+use crate::model::{Distribution, Model, ObjectiveStatus, Plan, RunV1, Verdict, Warning};
 
 /// Stands where there is no value.
-const ABSENT: &str = "-";
+pub(crate) const ABSENT: &str = "-";
 /// Before a value that is a lower bound.
-const LOWER_BOUND: &str = "≥ ";
+pub(crate) const LOWER_BOUND: &str = "≥ ";
 /// Behind a percentile with too few samples.
-const TOO_FEW: &str = "*";
+pub(crate) const TOO_FEW: &str = "*";
 /// Columns of a line, where it can be kept to them: those of the narrowest usual terminal.
-const LINE: usize = 80;
+pub(crate) const LINE: usize = 80;
 /// Columns of a label at a line's start.
 const LABEL: usize = 13;
 /// Columns of an operation's name.
@@ -47,7 +47,7 @@ pub fn render(run: &RunV1) -> String {
     operations(run, &mut out);
     failures(run, &mut out);
     objectives(run, &mut out);
-    warnings(run, &mut out);
+    warnings(&run.warnings, &mut out);
     out
 }
 
@@ -352,7 +352,7 @@ fn failures(run: &RunV1, out: &mut String) {
 }
 
 /// `label` and `parts`, parted by dots and continued below each other beyond [`LINE`] columns.
-fn wrapped(label: &str, parts: &[String]) -> String {
+pub(crate) fn wrapped(label: &str, parts: &[String]) -> String {
     let indent = if label.is_empty() { 0 } else { LABEL };
     let mut out = String::new();
     let mut line = format!("{label:indent$}");
@@ -398,12 +398,13 @@ fn objectives(run: &RunV1, out: &mut String) {
     }
 }
 
-fn warnings(run: &RunV1, out: &mut String) {
-    if run.warnings.is_empty() {
+/// What was seen, why it matters, what to try.
+pub(crate) fn warnings(warnings: &[Warning], out: &mut String) {
+    if warnings.is_empty() {
         return;
     }
     out.push_str("\nwarnings\n");
-    for warning in &run.warnings {
+    for warning in warnings {
         let _ = writeln!(out, "  {}", warning.seen);
         if let Some(harm) = &warning.harm {
             let _ = writeln!(out, "    why it matters: {harm}");
@@ -455,10 +456,10 @@ fn operations(run: &RunV1, out: &mut String) {
 }
 
 /// Columns a text takes: every character used here takes one.
-fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-fn plural(n: u64) -> &'static str {
+pub(crate) fn plural(n: u64) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
