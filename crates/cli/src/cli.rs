@@ -3,9 +3,11 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::capacity::CapacityFlags;
 use crate::completions::CompletionsFlags;
 use crate::demo::DemoFlags;
 use crate::man::ManFlags;
+use crate::profile::ProfileFlags;
 use crate::run::RunFlags;
 use crate::target::TargetFlags;
 
@@ -24,6 +26,18 @@ pub(crate) enum Command {
     /// Measure a server under one load.
     #[command(after_help = crate::run::EXAMPLES, after_long_help = crate::run::LONG_EXAMPLES)]
     Run(Box<RunFlags>),
+    /// Find the highest rate a server sustains.
+    ///
+    /// A closed loop with 1, 2, 4, … clients, until doubling them brings no more twice in a row. The best
+    /// trial is run again, and that second figure is the answer.
+    #[command(after_long_help = crate::capacity::EXAMPLES)]
+    Capacity(Box<CapacityFlags>),
+    /// Find the peak, and how long users wait at fractions of it.
+    ///
+    /// First as capacity does, then in an open loop at each fraction of the peak. With --slo also the highest
+    /// rate that meets the objectives.
+    #[command(after_long_help = crate::profile::EXAMPLES)]
+    Profile(Box<ProfileFlags>),
     /// Serve HTTP with known behaviour, to learn on and to test with.
     Target(TargetFlags),
     /// See the main points in half a minute, on a built-in server.

@@ -10,10 +10,10 @@ use plimsoll_report::{RunV1, text};
 use plimsoll_scenario::Lowered;
 use plimsoll_stats::slo::Objective;
 
+use crate::Refusal;
 use crate::exit::Exit;
 use crate::live::{Interrupts, Live};
 use crate::output::{Format, Output};
-use crate::{Refusal, console};
 
 /// A run that is ready to go: everything was read, checked and opened.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) fn execute(job: Job) -> Result<Exit, Refusal> {
         outcome.facts.notes.push(RATE_MAX.to_owned());
     }
     let run = RunV1::new(&plan, &outcome.facts, &outcome.snapshot.recorder, &quantiles, &objectives);
-    let written = output.write(&run);
+    let written = output.write(&|format| render(&run, format));
     let verdicts = [interrupts.exit(), Some(written), Some(measured(&run)), Some(gates(&run, strict))];
     Ok(verdicts.into_iter().flatten().min().unwrap_or(Exit::Measured))
 }
@@ -86,27 +86,6 @@ fn gates(run: &RunV1, strict: bool) -> Exit {
     };
     let trusted = if enough { Exit::Measured } else { Exit::Invalid };
     run.objectives.iter().map(|o| objective(o.status)).min().unwrap_or(Exit::Measured).min(trusted)
-}
-
-impl Output {
-    /// Writes the result everywhere it is wanted. What cannot be written to its file goes to standard
-    /// output, so that nothing measured is lost.
-    fn write(&mut self, run: &RunV1) -> Exit {
-        let mut exit = Exit::Measured;
-        for file in &mut self.files {
-            if let Err(error) = file.replace(&render(run, file.format)) {
-                console::error(&format!(
-                    "-o {}: cannot be written: {error}; the result follows on standard output",
-                    file.path.display()
-                ));
-                exit = exit.min(Exit::OutputLost).min(console::last_result(&render(run, file.format)));
-            }
-        }
-        if let Some(format) = self.stdout {
-            exit = exit.min(console::last_result(&render(run, format)));
-        }
-        exit
-    }
 }
 
 fn render(run: &RunV1, format: Format) -> Vec<u8> {

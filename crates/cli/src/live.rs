@@ -68,9 +68,19 @@ impl Interrupts {
     }
 }
 
+/// Says of a run, `Span` after its start, whether enough has been measured.
+type Enough<'a> = Box<dyn FnMut(Span, &Snapshot) -> bool + 'a>;
+
+/// Columns of the narrowest usual terminal, less the one the cursor stands in.
+const LINE: usize = 79;
+
 /// Watches over a run for a person.
 pub(crate) struct Live<'a> {
     interrupts: &'a Interrupts,
+    /// Ends the run before its time.
+    enough: Option<Enough<'a>>,
+    /// It did.
+    ended: bool,
     /// Whether there is a progress line, and the length of the schedule where it is known.
     shown: Option<Option<Span>>,
     label: String,
@@ -80,12 +90,25 @@ pub(crate) struct Live<'a> {
 impl<'a> Live<'a> {
     /// Watches for `interrupts`, and shows progress where `shown` holds the schedule's length.
     pub(crate) fn new(interrupts: &'a Interrupts, shown: Option<Option<Span>>) -> Self {
-        Self { interrupts, shown, label: String::new(), before: Progress::default() }
+        Self {
+            interrupts,
+            enough: None,
+            ended: false,
+            shown,
+            label: String::new(),
+            before: Progress::default(),
+        }
     }
 
     /// Says before its progress what is running.
     pub(crate) fn labelled(mut self, label: &str) -> Self {
         self.label = format!("{label}: ");
+        self
+    }
+
+    /// Ends the run, with a brief drain, as soon as `enough` says so.
+    pub(crate) fn until(mut self, enough: impl FnMut(Span, &Snapshot) -> bool + 'a) -> Self {
+        self.enough = Some(Box::new(enough));
         self
     }
 
@@ -99,7 +122,7 @@ impl<'a> Live<'a> {
 
 impl Watch for Live<'_> {
     fn snapshot_every(&self) -> Option<Duration> {
-        self.shown.map(|_| RENEW_EVERY)
+        (self.shown.is_some() || self.enough.is_some()).then_some(RENEW_EVERY)
     }
 
     fn on_start(&mut self) {
@@ -107,16 +130,25 @@ impl Watch for Live<'_> {
     }
 
     fn interrupts(&self) -> usize {
-        self.interrupts.count()
+        self.interrupts.count() + usize::from(self.ended)
     }
 
     fn on_snapshot(&mut self, elapsed: Span, snapshot: &Snapshot) {
+        self.ended = self.ended || self.enough.as_mut().is_some_and(|enough| enough(elapsed, snapshot));
+        if self.shown.is_none() {
+            return;
+        }
         let now = Progress::new(&snapshot.recorder, elapsed, None);
         let line = match self.interrupts.count() {
             0 => progress_line(&self.before, &now, self.shown.flatten()),
             _ => "stopping; interrupt again to leave at once".to_owned(),
         };
-        let _ = write!(io::stderr(), "\r\x1b[2K{}{line}", self.label);
+        let mut line = format!("{}{line}", self.label);
+        if !self.label.is_empty() {
+            // Where it wrapped, the next one could not take its place.
+            line = line.chars().take(LINE).collect();
+        }
+        let _ = write!(io::stderr(), "\r\x1b[2K{line}");
         self.before = now;
     }
 }

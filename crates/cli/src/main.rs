@@ -4,6 +4,7 @@
 //! the library crates, and turns the answer into an exit code. Results go to standard output or files,
 //! everything else to standard error.
 
+mod capacity;
 mod cli;
 mod completions;
 mod console;
@@ -16,9 +17,11 @@ mod machine;
 mod man;
 mod output;
 mod placed;
+mod profile;
 mod run;
 mod sql_flags;
 mod target;
+mod trials;
 
 use std::process::ExitCode;
 
@@ -34,6 +37,8 @@ fn main() -> ExitCode {
     // Unknown flags and missing values end here, with clap's message and exit code 2.
     let result = match Cli::parse().command {
         Command::Run(flags) => run::run(*flags),
+        Command::Capacity(flags) => capacity::capacity(*flags),
+        Command::Profile(flags) => profile::profile(*flags),
         Command::Target(flags) => target::target(flags),
         Command::Demo(flags) => demo::demo(flags),
         Command::Completions(flags) => completions::completions(&flags),

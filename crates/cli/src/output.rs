@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 
+use crate::console;
+use crate::exit::Exit;
 use crate::placed::{attach, placed};
 
 /// Output flags.
@@ -34,7 +36,7 @@ pub(crate) struct OutputFlags {
 pub(crate) enum Format {
     /// Text for people
     Text,
-    /// JSON, plimsoll-run/1
+    /// JSON for programs
     Json,
 }
 
@@ -77,6 +79,27 @@ impl OutputFlags {
         }
         let files = wanted.iter().filter_map(|file| file.open(faults)).collect();
         Output { stdout, files, progress: !self.quiet && !self.no_progress }
+    }
+}
+
+impl Output {
+    /// Writes the result, which `render` gives in any form, everywhere it is wanted. What cannot be written to
+    /// its file goes to standard output, so that nothing measured is lost.
+    pub(crate) fn write(&mut self, render: &dyn Fn(Format) -> Vec<u8>) -> Exit {
+        let mut exit = Exit::Measured;
+        for file in &mut self.files {
+            if let Err(error) = file.replace(&render(file.format)) {
+                console::error(&format!(
+                    "-o {}: cannot be written: {error}; the result follows on standard output",
+                    file.path.display()
+                ));
+                exit = exit.min(Exit::OutputLost).min(console::last_result(&render(file.format)));
+            }
+        }
+        if let Some(format) = self.stdout {
+            exit = exit.min(console::last_result(&render(format)));
+        }
+        exit
     }
 }
 

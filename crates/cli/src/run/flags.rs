@@ -1,13 +1,19 @@
-//! The flags of `plimsoll run`: names and help, values left as text. What they mean and whether they are
+//! The flags of `plimsoll run`, in groups that other commands share: names and help, values left as text. What they mean and whether they are
 //! right is decided where all of them are seen together, so that all faults can be told at once.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_scenario::RunArgs;
+use plimsoll_scenario::{Environment, RunArgs};
 
+use crate::environment::environment;
 use crate::output::OutputFlags;
 use crate::sql_flags::SqlFlags;
+
+/// The longest body or certificate file, in bytes. A body is held in memory whole.
+const LONGEST_FILE_BYTES: u64 = 64 << 20;
 
 /// Examples for `-h`.
 pub(crate) const EXAMPLES: &str = "The load is one of --rate, --clients, --stages. See --help for examples.";
@@ -31,24 +37,68 @@ pub(crate) const LONG_EXAMPLES: &str = "Examples:\n  \
 /// Flags of `plimsoll run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunFlags {
+    #[command(flatten)]
+    load: LoadFlags,
+    #[command(flatten)]
+    request: RequestFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    gates: GateFlags,
+}
+
+/// What every command that measures a server takes: the server, the requests, and the way to it.
+#[derive(Debug, Args)]
+pub(crate) struct RequestFlags {
     /// What to measure: an http://, https:// or postgres:// URL.
     ///
     /// HTTP: path and query are sent byte for byte as given, the fragment is left out; a user and password
     /// before the host become basic authentication. PostgreSQL: as for libpq, with PG* variables, the password
     /// file and sockets in the file system.
+    // Not under the heading of the flags before it.
+    #[arg(help_heading = None::<&'static str>)]
     target: String,
-    #[command(flatten)]
-    load: LoadFlags,
     #[command(flatten)]
     http: HttpFlags,
     #[command(flatten)]
     sql: SqlFlags,
     #[command(flatten)]
     connection: ConnectionFlags,
-    #[command(flatten)]
-    output: OutputFlags,
-    #[command(flatten)]
-    gates: GateFlags,
+}
+
+/// What every command that measures a server takes besides its load: times, threads, seed.
+#[derive(Debug, Args)]
+pub(crate) struct CommonFlags {
+    /// Time before the measured part (default 0).
+    ///
+    /// Before and on top of the measured part of each run; its requests are sent and counted apart.
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    warmup: Option<String>,
+    /// Longest wait for an answer, 0 for none (default 5s).
+    ///
+    /// For each attempt, from its send. A request that times out ends as timed_out, and its connection is
+    /// replaced.
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    timeout: Option<String>,
+    /// Longest time to connect, TLS included (default 5s).
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    connect_timeout: Option<String>,
+    /// Seed of all random numbers (default 1).
+    ///
+    /// The same seed gives the same due times and the same requests.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    seed: Option<String>,
+    /// Threads (default: half the processors).
+    ///
+    /// Half the processors this process may use, at least 1; never more than clients, half the connections or
+    /// --max-in-flight.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    workers: Option<String>,
+    /// Wait for due times: auto (default), spin or sleep.
+    ///
+    /// auto sleeps and spins the last stretch where a processor is free; spin never sleeps; sleep never spins.
+    #[arg(long, value_name = "HOW")]
+    wait: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -89,20 +139,8 @@ struct LoadFlags {
     /// With --duration whichever comes first ends the run; alone there is no other limit.
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     requests: Option<String>,
-    /// Time before the measured part (default 0).
-    ///
-    /// Before and on top of --duration and --requests; its requests are sent and counted apart.
-    #[arg(long, value_name = "D", allow_negative_numbers = true)]
-    warmup: Option<String>,
-    /// Longest wait for an answer, 0 for none (default 5s).
-    ///
-    /// For each attempt, from its send. A request that times out ends as timed_out, and its connection is
-    /// replaced.
-    #[arg(long, value_name = "D", allow_negative_numbers = true)]
-    timeout: Option<String>,
-    /// Longest time to connect, TLS included (default 5s).
-    #[arg(long, value_name = "D", allow_negative_numbers = true)]
-    connect_timeout: Option<String>,
+    #[command(flatten)]
+    common: CommonFlags,
     /// Wait after the schedule's end (default: the timeout).
     ///
     /// What is unanswered when it is over ends as unfinished. Without a timeout it is 5s.
@@ -134,22 +172,6 @@ struct LoadFlags {
     /// counted.
     #[arg(long, value_name = "HOW")]
     late: Option<String>,
-    /// Seed of all random numbers (default 1).
-    ///
-    /// The same seed gives the same due times and the same requests.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    seed: Option<String>,
-    /// Threads (default: half the processors).
-    ///
-    /// Half the processors this process may use, at least 1; never more than clients, half the connections or
-    /// --max-in-flight.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    workers: Option<String>,
-    /// Wait for due times: auto (default), spin or sleep.
-    ///
-    /// auto sleeps and spins the last stretch where a processor is free; spin never sleeps; sleep never spins.
-    #[arg(long, value_name = "HOW")]
-    wait: Option<String>,
     /// Percentiles to report, such as 50,99,99.9.
     ///
     /// 50,75,90,95,99,99.9,99.99 unless given; the same in every output.
@@ -244,12 +266,71 @@ struct GateFlags {
     strict: bool,
 }
 
+impl RequestFlags {
+    /// Writes their values into `args`; the files that they name are read, and so is the environment that they
+    /// are to be seen with. What cannot be read is added to `faults`.
+    pub(crate) fn fill(&self, args: &mut RunArgs, faults: &mut Vec<String>) -> Environment {
+        let Self { target, http, sql, connection } = self;
+        args.target = target.clone();
+        args.method = http.method.clone();
+        args.headers = http.headers.clone();
+        args.body = http.data.as_deref().map(|data| {
+            // A body that cannot be read still counts as one, so that nothing else is said of it.
+            data.strip_prefix('@')
+                .map_or_else(|| data.into(), |path| read("-d @", path, faults).unwrap_or_default())
+        });
+        args.user = http.user.clone();
+        args.variables = http.variables.clone();
+        args.no_keepalive = http.no_keepalive;
+        args.sql = sql.statements().0.to_vec();
+        args.sql_files = sql.statements().1.to_vec();
+        args.params = sql.params.clone();
+        args.query_mode = sql.query_mode.clone();
+        args.insecure = connection.insecure;
+        args.ca_certificates = connection.cacert.as_deref().and_then(|path| read("--cacert ", path, faults));
+        args.sni = connection.sni.clone();
+        args.resolve = connection.resolve.clone();
+        args.connect_to = connection.connect_to.clone();
+        args.ipv4 = connection.ipv4;
+        args.ipv6 = connection.ipv6;
+        args.unix_socket = connection.unix_socket.clone();
+        for file in &mut args.sql_files {
+            if let Some(bytes) = read("--sql-file ", &file.path, faults) {
+                match String::from_utf8(bytes) {
+                    Ok(text) => file.text = text,
+                    Err(_) => {
+                        faults.push(format!("--sql-file {}: is not text in UTF-8; convert it", file.path));
+                    }
+                }
+            }
+        }
+        let environment = environment(args);
+        for path in args.files_named(&environment) {
+            if let Some(bytes) = read("", &path, faults) {
+                args.files.push((path, bytes));
+            }
+        }
+        environment
+    }
+}
+
+impl CommonFlags {
+    /// Writes their values into `args`.
+    pub(crate) fn fill(&self, args: &mut RunArgs) {
+        args.warmup = self.warmup.clone();
+        args.timeout = self.timeout.clone();
+        args.connect_timeout = self.connect_timeout.clone();
+        args.seed = self.seed.clone();
+        args.workers = self.workers.clone();
+        args.wait = self.wait.clone();
+    }
+}
+
 impl RunFlags {
-    /// The values for the plan; the files they name are for the caller to read.
-    pub(crate) fn args(&self) -> RunArgs {
-        let (load, http, connection) = (&self.load, &self.http, &self.connection);
-        RunArgs {
-            target: self.target.clone(),
+    /// The values for the plan; the files they name are read. What cannot be read is added to `faults`.
+    pub(crate) fn args(&self, faults: &mut Vec<String>) -> (RunArgs, Environment) {
+        let load = &self.load;
+        let mut args = RunArgs {
             rate: load.rate.clone(),
             clients: load.clients.clone(),
             users: load.users.clone(),
@@ -258,49 +339,18 @@ impl RunFlags {
             arrivals: load.arrivals.clone(),
             duration: load.duration.clone(),
             requests: load.requests.clone(),
-            warmup: load.warmup.clone(),
-            timeout: load.timeout.clone(),
-            connect_timeout: load.connect_timeout.clone(),
             drain: load.drain.clone(),
             retry: load.retry.clone(),
             retry_copies: load.retry_copies.clone(),
             connections: load.connections.clone(),
             max_in_flight: load.max_in_flight.clone(),
             late: load.late.clone(),
-            seed: load.seed.clone(),
-            workers: load.workers.clone(),
-            wait: load.wait.clone(),
             percentiles: load.percentiles.clone(),
-            method: http.method.clone(),
-            headers: http.headers.clone(),
-            body: None,
-            user: http.user.clone(),
-            variables: http.variables.clone(),
-            sql: self.sql.statements().0.to_vec(),
-            sql_files: self.sql.statements().1.to_vec(),
-            params: self.sql.params.clone(),
-            query_mode: self.sql.query_mode.clone(),
-            files: Vec::new(),
-            no_keepalive: http.no_keepalive,
-            insecure: connection.insecure,
-            ca_certificates: None,
-            sni: connection.sni.clone(),
-            resolve: connection.resolve.clone(),
-            connect_to: connection.connect_to.clone(),
-            ipv4: connection.ipv4,
-            ipv6: connection.ipv6,
-            unix_socket: connection.unix_socket.clone(),
-        }
-    }
-
-    /// The body, or `@` and the file that holds it.
-    pub(crate) fn data(&self) -> Option<&str> {
-        self.http.data.as_deref()
-    }
-
-    /// The file of root certificates.
-    pub(crate) fn ca_path(&self) -> Option<&str> {
-        self.connection.cacert.as_deref()
+            ..RunArgs::default()
+        };
+        load.common.fill(&mut args);
+        let environment = self.request.fill(&mut args, faults);
+        (args, environment)
     }
 
     /// Objectives as given.
@@ -317,4 +367,23 @@ impl RunFlags {
     pub(crate) fn output(&self) -> &OutputFlags {
         &self.output
     }
+}
+
+/// The bytes of the file at `path`, `-` being standard input.
+fn read(flag: &str, path: &str, faults: &mut Vec<String>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let result = match path {
+        "-" => io::stdin().lock().take(LONGEST_FILE_BYTES + 1).read_to_end(&mut bytes),
+        _ => File::open(path).and_then(|file| file.take(LONGEST_FILE_BYTES + 1).read_to_end(&mut bytes)),
+    };
+    match result {
+        Ok(length) if length as u64 <= LONGEST_FILE_BYTES => return Some(bytes),
+        Ok(_) => faults.push(format!(
+            "{flag}{path}: is longer than {LONGEST_FILE_BYTES} bytes, the most that is held in memory; give a shorter file"
+        )),
+        Err(error) => {
+            faults.push(format!("{flag}{path}: cannot be read: {error}; give a path that can be read"));
+        }
+    }
+    None
 }

@@ -21,6 +21,7 @@ mod overload;
 mod postgres_login;
 mod postgres_outages;
 mod postgres_queries;
+mod search;
 mod stopped;
 mod text;
 mod timing;
