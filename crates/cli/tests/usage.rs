@@ -70,7 +70,7 @@ fn cli_01_and_cli_11_rates_that_are_none_are_answered_with_the_forms() {
 fn unparsable_urls_are_refused_with_the_remedy() {
     for (url, remedy) in [
         ("127.0.0.1:8080/", "http://127.0.0.1:8080/"),
-        ("ftp://h/", "http:// or https://"),
+        ("ftp://h/", "http://, https:// or postgres://"),
         ("redis://h", "not yet"),
         ("load.toml", "not yet"),
         ("http://h:99999/", "65535"),

@@ -428,7 +428,7 @@ fn operations(run: &RunV1, out: &mut String) {
     if run.operations.is_empty() {
         return;
     }
-    let mut rows = vec![["operation", "due", "ok", "mean", "p50", "p99"].map(str::to_owned)];
+    let mut rows = vec![["", "due", "ok", "mean", "p50", "p99"].map(str::to_owned)];
     for operation in &run.operations {
         let response = operation.response_ns.as_ref();
         let percentile = |name: &str| {
@@ -445,9 +445,9 @@ fn operations(run: &RunV1, out: &mut String) {
     }
     let widths: Vec<usize> =
         (0..6).map(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0)).collect();
-    out.push('\n');
+    out.push_str("\noperations\n");
     for row in &rows {
-        let _ = write!(out, "{:<1$}", row[0], widths[0]);
+        let _ = write!(out, "  {:<1$}", row[0], widths[0]);
         for (cell, width) in row[1..].iter().zip(&widths[1..]) {
             let _ = write!(out, "  {cell:>width$}");
         }

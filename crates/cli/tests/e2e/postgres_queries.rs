@@ -182,7 +182,8 @@ fn a_statement_longer_than_any_buffer_goes_out_whole_over_both_kinds_of_socket()
     let unix = format!("postgres:///admin?host={directory}&port={}&user=admin", server.port());
     for url in [server.url(), unix] {
         for mode in ["simple", "unnamed"] {
-            let arguments = ["--sql-file", file.to_str().unwrap(), "-c", "1", "-n", "3", "--query-mode", mode];
+            let arguments =
+                ["--sql-file", file.to_str().unwrap(), "-c", "1", "-n", "3", "--query-mode", mode];
             let measured = measure(&url, &arguments);
             assert_eq!(measured.counts.ok, 3, "{url} {mode}: {:?}", measured.error_texts);
             assert!(measured.bytes.sent > 9_000_000);

@@ -18,7 +18,7 @@ pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 pub(crate) fn operation(name: &str) -> Operation {
     Operation {
         facts: RequestFacts {
-            url: format!("http://127.0.0.1:8080/{name}"),
+            url: format!("http://127.0.0.1:8080{}", name.trim_start_matches("GET ")),
             protocol: "http/1.1".to_owned(),
             method: "GET".to_owned(),
             sql: Vec::new(),
@@ -32,7 +32,7 @@ pub(crate) fn operation(name: &str) -> Operation {
 pub(crate) fn open_plan(rate: u64, length: Span) -> Plan {
     let profile = RateProfile::constant(Rate::per_second(rate), length).unwrap();
     let load = Load::Open { profile, arrivals: ArrivalLaw::Even, requests: None };
-    Plan::new(load, Target::tcp("127.0.0.1", 8080), operation(""))
+    Plan::new(load, Target::tcp("127.0.0.1", 8080), operation("GET /"))
 }
 
 pub(crate) fn closed_plan(clients: u32, length: Span) -> Plan {
@@ -173,7 +173,7 @@ pub(crate) fn silent() -> RunV1 {
 pub(crate) fn overloaded() -> RunV1 {
     let window = Span::from_secs(10);
     let mut plan = open_plan(1_000, window);
-    plan.operations.push(operation("search"));
+    plan.operations.push(operation("GET /search"));
     plan.warmup = Span::from_secs(2);
     plan.max_in_flight = Some(500);
     let mut recorder = recorder(&plan, window);
