@@ -8,7 +8,7 @@ use plimsoll_stats::slo::has_samples_beyond;
 
 use crate::build::label_of;
 use crate::format::{bytes, count, given_span, number, percent, quantile_of, span};
-use crate::model::{Distribution, Model, ObjectiveStatus, Plan, RunV1, Verdict, Warning};
+use crate::model::{Distribution, Model, ObjectiveStatus, Plan, PlannedOperation, RunV1, Verdict, Warning};
 
 /// Stands where there is no value.
 pub(crate) const ABSENT: &str = "-";
@@ -54,21 +54,7 @@ pub fn render(run: &RunV1) -> String {
 /// The plan: what was asked of whom, and how.
 fn header(run: &RunV1) -> String {
     let plan = &run.plan;
-    let mut out = format!("plimsoll {} · ", run.plimsoll.version);
-    match plan.operations.as_slice() {
-        [operation] if operation.sql.is_empty() => {
-            let _ = writeln!(out, "{} {}", operation.method, operation.target);
-        }
-        [operation] => {
-            let _ = writeln!(out, "{}, {}", operation.target, operation.method);
-            let _ = writeln!(out, "{}", shortened(&operation.sql.join("; "), LINE));
-        }
-        operations => {
-            let targets: BTreeSet<&str> = operations.iter().map(|o| o.target.as_str()).collect();
-            let target = if targets.len() == 1 { operations[0].target.as_str() } else { "several targets" };
-            let _ = writeln!(out, "{} kinds of requests to {target}", operations.len());
-        }
-    }
+    let mut out = format!("plimsoll {} · {}", run.plimsoll.version, what_is_sent(&plan.operations));
     let mut parts = vec![load_model(plan)];
     if plan.warmup_ns > 0 {
         parts.push(format!("warm-up {}", given_span(plan.warmup_ns)));
@@ -81,6 +67,22 @@ fn header(run: &RunV1) -> String {
     parts.push(format!("{} worker{}", plan.workers, plural(u64::from(plan.workers))));
     out.push_str(&wrapped("", &parts));
     out.trim_end().to_owned()
+}
+
+/// What is sent where; one line, and for SQL a second one with the statement.
+pub(crate) fn what_is_sent(operations: &[PlannedOperation]) -> String {
+    match operations {
+        [operation] if operation.sql.is_empty() => format!("{} {}\n", operation.method, operation.target),
+        [operation] => {
+            let sql = shortened(&operation.sql.join("; "), LINE);
+            format!("{}, {}\n{sql}\n", operation.target, operation.method)
+        }
+        operations => {
+            let targets: BTreeSet<&str> = operations.iter().map(|o| o.target.as_str()).collect();
+            let target = if targets.len() == 1 { operations[0].target.as_str() } else { "several targets" };
+            format!("{} kinds of requests to {target}\n", operations.len())
+        }
+    }
 }
 
 fn load_model(plan: &Plan) -> String {

@@ -9,7 +9,7 @@ use super::build::{achieved, has_enough_beyond};
 use super::{CapacityAtObjective, Part, Peak, ProfilePlan, ProfileV1, References, TrialV1};
 use crate::format::{count, given_span, number, percent, span};
 use crate::model::Distribution;
-use crate::text::{ABSENT, LINE, LOWER_BOUND, TOO_FEW, plural, warnings, width, wrapped};
+use crate::text::{ABSENT, LINE, LOWER_BOUND, TOO_FEW, plural, warnings, what_is_sent, width, wrapped};
 
 /// The head of the sweep's table.
 pub const SWEEP_HEAD: &str = "clients  answered/s              mean        p50        p99  clients ÷ rate";
@@ -38,15 +38,7 @@ pub fn render(profile: &ProfileV1) -> String {
 
 /// What was asked of whom, and how; ends in an empty line.
 pub fn header(plan: &ProfilePlan, version: &str) -> String {
-    let mut out = format!("plimsoll {version} · ");
-    match plan.operations.as_slice() {
-        [operation] => {
-            let _ = writeln!(out, "{} {}", operation.method, operation.target);
-        }
-        operations => {
-            let _ = writeln!(out, "{} kinds of requests", operations.len());
-        }
-    }
+    let mut out = format!("plimsoll {version} · {}", what_is_sent(&plan.operations));
     let between = |least: u64, most: u64| match least == most {
         true => given_span(most),
         false => format!("{} to {}", given_span(least), given_span(most)),
