@@ -67,6 +67,7 @@ pub struct Postgres {
 #[derive(Debug)]
 struct Session {
     setup: Arc<Setup>,
+    tls: TlsUse,
     phase: Phase,
     /// By prepared statement: whether this connection has it.
     prepared: Vec<bool>,
@@ -103,6 +104,10 @@ struct Exchange {
     /// The statement that is under way.
     at: usize,
     rolling_back: bool,
+    /// The server has said that it is done with the statement under way.
+    complete: bool,
+    /// It was told that no data come for COPY.
+    copy_refused: bool,
     rows: u64,
     failed: Option<Fault>,
     /// True once a byte came for it.
@@ -112,7 +117,18 @@ struct Exchange {
 impl Postgres {
     /// The codec of a connection that is not up yet.
     pub fn new(setup: Arc<Setup>) -> Self {
+        let tls = setup.tls();
+        Self::with(setup, tls)
+    }
+
+    /// The same for a connection that is tried without TLS, after it could not be had with it.
+    pub fn without_tls(setup: Arc<Setup>) -> Self {
+        Self::with(setup, TlsUse::Never)
+    }
+
+    fn with(setup: Arc<Setup>, tls: TlsUse) -> Self {
         let session = Session {
+            tls,
             phase: Phase::New,
             prepared: vec![false; setup.prepared().len()],
             cancel_key: None,
@@ -129,7 +145,7 @@ impl Postgres {
 impl Connection for Postgres {
     fn open(&mut self, out: &mut Vec<u8>, events: &mut Vec<Event>) {
         let session = &mut self.session;
-        if session.setup.tls() == TlsUse::Never {
+        if session.tls == TlsUse::Never {
             return session.log_in(None, out, events);
         }
         session.write(out, frontend::ssl_request);
@@ -152,6 +168,8 @@ impl Connection for Postgres {
             transaction,
             at: 0,
             rolling_back: false,
+            complete: false,
+            copy_refused: false,
             rows: 0,
             failed: None,
             heard: false,
@@ -254,7 +272,7 @@ impl Session {
                 self.phase = Phase::Securing;
                 events.push(Event::StartTls);
             }
-            b'N' if self.setup.tls() == TlsUse::Required => {
+            b'N' if self.tls == TlsUse::Required => {
                 self.fail(Fault::Protocol("tls_refused"), events);
             }
             b'N' => {
@@ -299,7 +317,16 @@ impl Session {
                 Phase::Login(_) => self.take_login(tag, body, out, events),
                 Phase::Busy(exchange) => match tag {
                     b'D' => exchange.rows += 1,
+                    b'C' | b'I' => exchange.complete = true,
+                    b'1' => {
+                        let (transaction, at) = (exchange.transaction, exchange.at);
+                        if let Some(index) = self.setup.prepared_index(transaction, at) {
+                            self.prepared[index] = true;
+                        }
+                    }
+                    b'G' if exchange.copy_refused => self.fail(Fault::Protocol("bad_message"), events),
                     b'G' => {
+                        exchange.copy_refused = true;
                         let extended = self.setup.mode() != Mode::Simple;
                         self.write(out, |message| encode::refuse_copy(extended, message));
                     }
@@ -381,11 +408,14 @@ impl Session {
         }
     }
 
-    /// A statement was refused while it was tried: so is the connection, unless it may still turn out
-    /// well, or is there already (behind a pooler that shares the server's sessions).
+    /// A statement was refused while it was tried: so is the connection, unless it is there already (behind
+    /// a pooler that shares the server's sessions), or names what an earlier statement of its transaction
+    /// may make.
     fn take_trial_error(&mut self, at: usize, state: SqlState, fatal: bool, events: &mut Vec<Event>) {
         self.prepared[at] = &state.0 == b"42P05";
-        let tolerable = self.prepared[at] || !self.setup.prepared()[at].stands_alone;
+        // A table, column, function, other object or schema that does not exist.
+        let missing = matches!(&state.0, b"42P01" | b"42703" | b"42883" | b"42704" | b"3F000");
+        let tolerable = self.prepared[at] || (missing && !self.setup.prepared()[at].stands_alone);
         if fatal || !tolerable {
             self.fail(Fault::SqlState(state), events);
         }
@@ -435,7 +465,6 @@ impl Session {
         {
             // In one go with its use: where it fails, the server skips the rest up to the Sync.
             out.extend_from_slice(&self.setup.prepared()[index].parse);
-            self.prepared[index] = true;
         }
         let begin = if at == 0 { 0 } else { self.ends[at - 1] };
         out.extend_from_slice(&self.queue[begin..self.ends[at]]);
@@ -445,9 +474,14 @@ impl Session {
     fn take_statement_end(&mut self, status: u8, out: &mut Vec<u8>, events: &mut Vec<Event>) {
         let Phase::Busy(exchange) = &mut self.phase else { return };
         if exchange.failed.is_none() {
+            // Without it nothing says that this is the end of what was asked, and answers would shift.
+            if !std::mem::take(&mut exchange.complete) {
+                return self.fail(Fault::Protocol("bad_message"), events);
+            }
             let (transaction, next) = (exchange.transaction, exchange.at + 1);
             if next < self.ends.len() {
                 exchange.at = next;
+                exchange.copy_refused = false;
                 return self.send_statement(transaction, next, out);
             }
             if status != b'I' {

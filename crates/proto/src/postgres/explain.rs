@@ -26,18 +26,20 @@ impl ServerError {
     /// # Errors
     /// When there is no code in it.
     pub(super) fn read(&mut self, body: &[u8]) -> Result<(), ()> {
-        let (mut severity, mut message, mut detail, mut hint, mut position) = ("ERROR", "", "", "", "");
+        let mut severity = Cow::Borrowed("ERROR");
+        let [mut message, mut detail, mut hint, mut position] = [const { Cow::Borrowed("") }; 4];
         let mut state = None;
         let mut rest = body;
         while let Some((letter, tail)) = rest.split_first().filter(|(letter, _)| **letter != 0) {
             let Some(end) = tail.iter().position(|byte| *byte == 0) else { break };
-            let value = std::str::from_utf8(&tail[..end]).unwrap_or("(a text that is not UTF-8)");
+            // Before the login a server speaks in its own encoding.
+            let value = String::from_utf8_lossy(&tail[..end]);
             rest = &tail[end + 1..];
             match letter {
                 b'V' => severity = value,
                 // The same in the server's language; servers before 9.6 send no other.
                 b'S' if severity == "ERROR" => severity = value,
-                b'C' => state = code(value),
+                b'C' => state = code(&value),
                 b'M' => message = value,
                 b'D' => detail = value,
                 b'H' => hint = value,
@@ -46,17 +48,21 @@ impl ServerError {
             }
         }
         self.state = state.ok_or(())?;
-        self.fatal = matches!(severity, "FATAL" | "PANIC");
+        self.fatal = matches!(&*severity, "FATAL" | "PANIC");
         self.text.clear();
-        self.text.push_str(message);
+        self.text.push_str(&message);
         for (before, part, after) in
-            [(" at character ", position, ""), (" (", detail, ")"), ("; the server's hint: ", hint, "")]
+            [(" at character ", &position, ""), (" (", &detail, ")"), ("; the server's hint: ", &hint, "")]
         {
             if !part.is_empty() {
                 self.text.push_str(before);
                 self.text.push_str(part.trim_end_matches('.'));
                 self.text.push_str(after);
             }
+        }
+        // What is printed must not steer the terminal or break a line.
+        if self.text.contains(char::is_control) {
+            self.text = self.text.replace(char::is_control, " ");
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ pub(super) struct Login {
     /// There is TLS below, and this is what it gives to be tied to.
     tls: Option<Option<Vec<u8>>>,
     scram: Option<ScramSha256>,
+    /// A password was sent, or the first part of SCRAM: it is asked for once.
+    asked: bool,
     /// The login is tied to TLS.
     bound: bool,
     /// The server has proved that it knows the password too, or asked for none.
@@ -57,7 +59,17 @@ impl Login {
         let settings = setup.settings();
         let password = || settings.password.as_deref().ok_or("password_missing");
         let unwritten = |_: io::Error| "zero_byte_in_login";
-        match parse(b'R', body)? {
+        let message = parse(b'R', body)?;
+        let asks = matches!(
+            message,
+            Message::AuthenticationCleartextPassword
+                | Message::AuthenticationMd5Password(_)
+                | Message::AuthenticationSasl(_)
+        );
+        if asks && std::mem::replace(&mut self.asked, true) {
+            return Err("bad_message");
+        }
+        match message {
             Message::AuthenticationOk => {
                 if self.scram.is_some() && !self.proved {
                     return Err("server_unproved");

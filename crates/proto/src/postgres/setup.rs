@@ -141,7 +141,7 @@ impl Setup {
         let index = match self.prepared.iter().position(|prepared| prepared.sql == sql) {
             Some(index) => index,
             None => {
-                let name = self.name(self.prepared.len());
+                let name = self.name(&sql);
                 let mut parse = BytesMut::new();
                 frontend::parse(&name, &sql, [], &mut parse).expect("a statement has no zero byte");
                 let parse = parse.to_vec();
@@ -150,12 +150,16 @@ impl Setup {
             }
         };
         self.prepared[index].stands_alone |= stands_alone;
-        Prepare { statement: Ready { parts, parameters, name: self.name(index) }, prepared: Some(index) }
+        let name = self.name(&self.prepared[index].sql);
+        Prepare { statement: Ready { parts, parameters, name }, prepared: Some(index) }
     }
 
-    fn name(&self, index: usize) -> String {
+    /// The name a statement is prepared under. It is made of the text, since a pooler may hand out a session
+    /// in which somebody has prepared statements before: what is there already under a name must be the
+    /// same statement.
+    fn name(&self, sql: &str) -> String {
         match self.settings.mode {
-            Mode::Prepared => format!("plimsoll_{index}"),
+            Mode::Prepared => format!("plimsoll_{:016x}", fingerprint(sql.as_bytes())),
             Mode::Unnamed | Mode::Simple => String::new(),
         }
     }
@@ -183,6 +187,13 @@ impl Setup {
     pub(super) fn transaction(&self, index: usize) -> impl Iterator<Item = &Ready> {
         self.transactions[index].iter().map(|prepare| &prepare.statement)
     }
+}
+
+/// 64 bits of a text by FNV-1a (Fowler, Noll, Vo).
+fn fingerprint(text: &[u8]) -> u64 {
+    text.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
 }
 
 impl std::fmt::Debug for Setup {

@@ -22,8 +22,11 @@ fn a_connection_says_who_comes_and_is_ready_when_every_statement_was_parsed() {
         *b"user\0bob\0database\0shop\0client_encoding\0UTF8\0application_name\0plimsoll\0\0"
     );
     talk.hear(&[auth_ok(), setting(), key(7, 99), notice(), ready(b'I')].concat());
-    let parsed = b"plimsoll_0\0SELECT balance FROM accounts WHERE id = $1\0\0\0".to_vec();
-    assert_eq!(frames(&talk.sent()), [(b'P', parsed), (b'S', Vec::new())]);
+    let sent = frames(&talk.sent());
+    let (name, rest) = std::str::from_utf8(&sent[0].1).unwrap().split_once('\0').unwrap();
+    assert!(name.starts_with("plimsoll_") && name.len() == 25, "{name}");
+    assert_eq!(rest, "SELECT balance FROM accounts WHERE id = $1\0\0\0");
+    assert_eq!((sent[0].0, &sent[1]), (b'P', &(b'S', Vec::new())));
     assert_eq!(talk.told(), []);
     talk.hear(&[message(b'1', b""), ready(b'I')].concat());
     assert_eq!(talk.told(), [Event::Ready]);
@@ -216,4 +219,43 @@ fn a_server_that_lets_in_without_the_proof_it_owes_is_refused() {
     let mut talk = Talk::open(bound, SELECT);
     talk.hear(&[auth_ok(), ready(b'I')].concat());
     assert_eq!(talk.told(), refused("channel_binding_missing"));
+}
+
+#[test]
+fn the_name_of_a_prepared_statement_stands_for_its_text() {
+    let name = |sql: &str| {
+        let mut talk = Talk::open(settings(), &[&[sql]]);
+        talk.sent();
+        talk.hear(&[auth_ok(), ready(b'I')].concat());
+        frames(&talk.sent())[0].1.split(|byte| *byte == 0).next().unwrap().to_vec()
+    };
+    assert_eq!(name("SELECT 1"), name("SELECT 1"));
+    assert_ne!(name("SELECT 1"), name("SELECT 2"), "another run's statement must not answer for this one");
+}
+
+#[test]
+fn a_faulty_statement_of_a_transaction_is_told_as_well() {
+    let mut talk = Talk::open(settings(), &[&["BEGIN", "SELEC 1", "COMMIT"]]);
+    talk.hear(&[auth_ok(), ready(b'I')].concat());
+    let parsed = [message(b'1', b""), ready(b'I')].concat();
+    talk.hear(&[parsed, error("ERROR", "42601", "syntax error"), ready(b'I')].concat());
+    assert_eq!(talk.told(), [Event::Refused(Fault::SqlState(SqlState(*b"42601")))]);
+}
+
+#[test]
+fn a_password_is_sent_once() {
+    let mut talk = Talk::open(settings(), SELECT);
+    talk.hear(&message(b'R', &3u32.to_be_bytes()).repeat(2));
+    assert_eq!(talk.told(), refused("bad_message"));
+}
+
+#[test]
+fn without_tls_none_is_asked_for() {
+    let setup = std::sync::Arc::new(plimsoll_proto::postgres::Setup::new(
+        Settings { tls: TlsUse::Offered, ..settings() },
+        Vec::new(),
+    ));
+    let (mut out, mut events) = (Vec::new(), Vec::new());
+    plimsoll_proto::postgres::Postgres::without_tls(setup).open(&mut out, &mut events);
+    assert_eq!(out[4..8], 196_608u32.to_be_bytes());
 }

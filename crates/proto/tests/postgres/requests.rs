@@ -28,8 +28,10 @@ fn a_prepared_statement_is_bound_executed_and_its_rows_are_counted() {
     for (token, rows) in [(1, 0), (2, 1), (3, 1000)] {
         talk.start(token, 0, &[Value::Whole(-7)]);
         let sent = frames(&talk.sent());
-        // Unnamed portal, the statement, no formats, one value of two bytes, no result formats.
-        assert_eq!(sent[0], (b'B', b"\0plimsoll_0\0\0\0\0\x01\0\0\0\x02-7\0\0".to_vec()));
+        // Unnamed portal, the statement's name, no formats, one value of two bytes, no result formats.
+        let (tag, bind) = &sent[0];
+        assert!(*tag == b'B' && bind.starts_with(b"\0plimsoll_"), "{bind:?}");
+        assert!(bind.ends_with(b"\0\0\0\0\x01\0\0\0\x02-7\0\0"), "{bind:?}");
         assert_eq!(sent[1..], [(b'E', b"\0\0\0\0\0".to_vec()), (b'S', Vec::new())]);
         talk.hear(&answer(rows, b'I'));
         assert_eq!(
@@ -222,4 +224,44 @@ fn a_request_no_longer_wanted_is_cancelled_over_a_connection_of_its_own() {
     let request = [16u32, 80_877_102, 7, 99].map(u32::to_be_bytes).concat();
     assert_eq!(out, request, "the cancel request of the documentation, section Message Formats");
     assert_eq!(talk.codec.cancel(Token(1), &mut out), Cancelled::CloseConnection);
+}
+
+#[test]
+fn a_statement_that_cannot_be_prepared_says_why_each_time() {
+    let mut talk = Talk::open(settings(), &[&["BEGIN", "SELECT * FROM nowhere", "COMMIT"]]);
+    let parsed = [message(b'1', b""), ready(b'I')].concat();
+    let missing = error("ERROR", "42P01", "relation \"nowhere\" does not exist");
+    talk.hear(&[auth_ok(), ready(b'I'), parsed.clone(), missing.clone(), ready(b'I'), parsed].concat());
+    assert_eq!(talk.told(), [Event::Ready]);
+    for token in 0..3 {
+        talk.start(token, 0, &[]).hear(&answer(0, b'T')).sent();
+        talk.hear(&[missing.clone(), ready(b'E'), message(b'C', b"ROLLBACK\0"), ready(b'I')].concat());
+        assert_eq!(talk.told().pop(), Some(failed(token, b"42P01")));
+    }
+}
+
+#[test]
+fn readiness_without_an_end_of_the_statement_is_no_answer() {
+    let mut talk = Talk::ready(settings(), SELECT);
+    talk.start(1, 0, &[Value::Whole(1)]).hear(&ready(b'I'));
+    assert_eq!(talk.told()[1], done(1, Err(Fault::Protocol("bad_message")), false));
+}
+
+#[test]
+fn a_server_that_asks_for_data_without_end_gets_no_answer_without_end() {
+    let mut talk = Talk::ready(settings(), &[&["COPY t FROM STDIN"]]);
+    talk.start(1, 0, &[]).sent();
+    talk.hear(&message(b'G', b"\0\0\0").repeat(1_000));
+    assert_eq!(talk.sent_tags(), "fS");
+    assert_eq!(talk.told()[1], done(1, Err(Fault::Protocol("bad_message")), false));
+}
+
+#[test]
+fn what_the_server_says_is_shown_without_its_control_characters_and_in_any_encoding() {
+    let mut talk = Talk::ready(settings(), SELECT);
+    talk.start(1, 0, &[Value::Whole(1)]);
+    let body = b"SERROR\0VERROR\0C22000\0Mred \x1b[31m\nr\xe4tsel\0\0";
+    talk.hear(&[message(b'E', body), ready(b'I')].concat());
+    let text = talk.codec.explain(Fault::SqlState(SqlState(*b"22000")));
+    assert_eq!(text, "red  [31m r\u{fffd}tsel");
 }
