@@ -17,7 +17,8 @@ pub(crate) fn environment(args: &RunArgs) -> Environment {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name.starts_with("PG"))
             .collect(),
-        user: text("USER").or_else(|| text("LOGNAME")).or_else(user_of_this_process),
+        // The environment may still name whoever started this as somebody else.
+        user: user_of_this_process().or_else(|| text("USER")).or_else(|| text("LOGNAME")),
         password_file: None,
         root_certificates: home.as_ref().and_then(|home| fs::read(home.join(".postgresql/root.crt")).ok()),
         sockets: sockets(),
@@ -44,7 +45,7 @@ fn password_file(path: &Path) -> Option<String> {
 }
 
 fn user_of_this_process() -> Option<String> {
-    let number = rustix::process::getuid().as_raw().to_string();
+    let number = rustix::process::geteuid().as_raw().to_string();
     let users = fs::read_to_string("/etc/passwd").ok()?;
     let mut of_this = users.lines().filter_map(|line| {
         let mut fields = line.split(':');

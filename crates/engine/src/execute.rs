@@ -105,6 +105,9 @@ pub trait Execute<S: System> {
     /// Forgets the request's attempts that have not been sent.
     fn forget_unsent(&mut self, request: Id);
 
+    /// Nothing is waited for any more. What was sent is no longer wanted, and its end is not told.
+    fn abandon(&mut self, system: &mut S);
+
     /// Something can be learned of a socket. True when there is more to read there than one turn
     /// should take, so that it must be called again soon.
     fn on_ready(&mut self, system: &mut S, ready: Ready) -> bool;

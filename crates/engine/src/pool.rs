@@ -212,6 +212,16 @@ impl<S: System> Pool<S> {
         room
     }
 
+    /// The run's clock begins: pauses of the time before are over.
+    pub fn begin(&mut self) {
+        self.lanes.iter_mut().for_each(Lane::no_pause);
+    }
+
+    /// True while word to a server is on its way that a request is no longer wanted.
+    pub fn is_telling(&self) -> bool {
+        !self.messengers.is_empty()
+    }
+
     /// Connects under way.
     pub fn connecting(&self) -> usize {
         self.connect_timers.len()
@@ -277,6 +287,10 @@ impl<S: System> Execute<S> for Pool<S> {
                 }
             }
         }
+    }
+
+    fn abandon(&mut self, system: &mut S) {
+        self.cancel_all(system);
     }
 
     #[inline]

@@ -45,10 +45,16 @@ impl SessionSetup {
         matches!(self, Self::Postgres(_))
     }
 
-    /// The codec of a new connection.
-    pub(crate) fn codec(&self) -> Box<dyn Connection> {
+    /// A server that cannot be had with TLS may be had without.
+    pub(crate) fn tls_is_optional(&self) -> bool {
+        matches!(self, Self::Postgres(setup) if setup.tls() == postgres::TlsUse::Offered)
+    }
+
+    /// The codec of a new connection, which asks for TLS as the plan wants unless it is `without_tls`.
+    pub(crate) fn codec(&self, without_tls: bool) -> Box<dyn Connection> {
         match self {
             Self::Http1 => Box::new(Http1::new()),
+            Self::Postgres(setup) if without_tls => Box::new(Postgres::without_tls(Arc::clone(setup))),
             Self::Postgres(setup) => Box::new(Postgres::new(Arc::clone(setup))),
         }
     }

@@ -74,7 +74,8 @@ fn platform_roots() -> Result<RootCertStore, String> {
     let (added, _) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
         return Err("this machine has no trusted certificates to check the server with; \
-                    install its certificate bundle, give one with --cacert FILE, or use -k to check nothing"
+                    install its certificate bundle, give one with --cacert FILE, or use -k to check nothing \
+                    (PostgreSQL: sslmode=require)"
             .into());
     }
     Ok(roots)
@@ -84,13 +85,11 @@ fn pem_roots(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate =
-            certificate.map_err(|error| format!("the file given with --cacert is not PEM: {error}"))?;
-        roots
-            .add(certificate)
-            .map_err(|error| format!("a certificate given with --cacert cannot be used: {error}"))?;
+            certificate.map_err(|error| format!("the file of root certificates is not PEM: {error}"))?;
+        roots.add(certificate).map_err(|error| format!("a root certificate cannot be used: {error}"))?;
     }
     if roots.is_empty() {
-        return Err("the file given with --cacert holds no certificate; give a PEM file".into());
+        return Err("the file of root certificates holds none; give a PEM file with --cacert (PostgreSQL: sslrootcert)".into());
     }
     Ok(roots)
 }
@@ -178,14 +177,15 @@ impl std::fmt::Display for TlsError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let remedy = match reason(self) {
             "certificate_unknown_issuer" => {
-                "trust its authority with --cacert FILE, or check nothing with -k"
+                "trust its authority with --cacert FILE (PostgreSQL: sslrootcert), or check nothing with -k \
+                 (PostgreSQL: sslmode=require)"
             }
             "certificate_wrong_name" | "alert_unrecognised_name" => "give the name it goes by with --sni",
             "certificate_expired" | "certificate_not_valid_yet" => {
-                "renew it, mend this machine's clock, or check nothing with -k"
+                "renew it, mend this machine's clock, or check nothing with -k (PostgreSQL: sslmode=require)"
             }
             "client_certificate_required" => "client certificates cannot be given yet",
-            "not_tls" => "the port may be one for http://",
+            "not_tls" => "the port may be one without TLS",
             _ => return self.0.fmt(f),
         };
         write!(f, "{}; {remedy}", self.0)

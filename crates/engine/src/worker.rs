@@ -590,6 +590,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         }) {
             self.recorder.record(&self.take_up(send, now).ending(Outcome::Unfinished, now));
         }
+        self.executor.abandon(&mut self.system);
     }
 }
 

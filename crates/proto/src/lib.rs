@@ -124,7 +124,7 @@ pub enum Event {
     /// The connection never came to be ready, and must be closed.
     Refused(Fault),
     /// The peer has said that it ends the connection, which carries no request; it must be closed.
-    Closing,
+    Closing(Fault),
 }
 
 /// What must happen to a connection whose request was cancelled.

@@ -392,7 +392,7 @@ impl Session {
             Phase::Idle if !fatal => {}
             Phase::Idle => {
                 self.phase = Phase::Closed;
-                events.push(Event::Closing);
+                events.push(Event::Closing(Fault::SqlState(state)));
             }
             _ => self.fail(Fault::SqlState(state), events),
         }
@@ -512,7 +512,7 @@ impl Session {
             Phase::Busy(exchange) => {
                 Event::Done { token: exchange.token, result: Err(fault), reusable: false }
             }
-            Phase::Idle => Event::Closing,
+            Phase::Idle => Event::Closing(fault),
             _ => Event::Refused(fault),
         };
         self.phase = Phase::Closed;

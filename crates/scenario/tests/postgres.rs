@@ -65,7 +65,7 @@ fn a_bare_url_is_the_local_server_and_the_user_of_this_system() {
     assert_eq!((session.user.as_str(), session.database.as_str()), ("os", "os"));
     assert_eq!((&session.password, session.tls_required), (&None, false));
     assert_eq!((session.channel_binding, session.query_mode), (ChannelBinding::Prefer, QueryMode::Prepared));
-    let settings = [("client_encoding", "UTF8"), ("application_name", "plimsoll")];
+    let settings = [("application_name", "plimsoll")];
     assert_eq!(session.settings, settings.map(|(a, b)| (a.to_owned(), b.to_owned())));
     assert_eq!((plan.connections, plan.connect_timeout), (10, Span::from_secs(5)));
     assert!(run.notes.is_empty());
@@ -107,7 +107,6 @@ fn the_url_goes_before_the_environment_and_that_before_the_defaults() {
     };
     assert_eq!(setting(from_environment, "options"), some("-c geqo=off"));
     assert_eq!(setting(from_environment, "application_name"), some("env_app"));
-    assert_eq!(setting(from_environment, "client_encoding"), some("UTF8"));
 
     let url = "postgres://u:p%40@[::1]:5433/d?application_name=app&options=-c%20a%3Db&connect_timeout=0\
                &channel_binding=require&sslmode=require";

@@ -1,5 +1,7 @@
 //! Servers that are slow, full, restarting, silent, or not what they seem.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -44,13 +46,13 @@ fn url_of(server: &Scripted) -> String {
 #[test]
 fn a_query_that_times_out_is_cancelled_on_the_server_and_its_connection_replaced() {
     let server = Postgres::start(&Setup::default());
-    let arguments = ["--sql", "SELECT pg_sleep(100)", "-c", "2", "-z", "1s", "--timeout", "300ms"];
+    let arguments = ["--sql", "SELECT pg_sleep(1000)", "-c", "2", "-z", "1s", "--timeout", "300ms"];
     let measured = measure(&server.url(), &arguments);
     let counts = &measured.counts;
     assert!(counts.timed_out >= 4 && counts.ok == 0 && counts.due == counts.timed_out, "{counts:?}");
     assert!(measured.connections.opened >= counts.timed_out, "{:?}", measured.connections);
     crate::common::eventually("every query is cancelled", || {
-        server.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sleep(100)%' AND state = 'active' AND pid <> pg_backend_pid()") == "0"
+        server.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sleep(1000)%' AND state = 'active' AND pid <> pg_backend_pid()") == "0"
     });
 }
 
@@ -221,4 +223,129 @@ fn servers_that_are_not_ready_or_no_postgresql_say_so() {
         finished.stdout.contains("what answers is no PostgreSQL server; check the host and port"),
         "{finished:?}"
     );
+}
+
+/// A server that lets everybody in, says nothing to queries, and counts requests to cancel.
+fn silent_server() -> (Scripted, Arc<AtomicU64>) {
+    let cancelled = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&cancelled);
+    let server = Scripted::start(move |peer| {
+        let Some(length) = peer.take(4) else { return };
+        let length = u32::from_be_bytes(length.try_into().expect("four bytes"));
+        let Some(body) = peer.take(length as usize - 4) else { return };
+        if body == [80_877_102u32, 1, 2].map(u32::to_be_bytes).concat() {
+            count.fetch_add(1, Ordering::AcqRel);
+            return;
+        }
+        peer.send(&message::welcome());
+        peer.wait_for_the_end();
+    });
+    (server, cancelled)
+}
+
+#[test]
+fn every_query_no_longer_wanted_is_cancelled_the_last_ones_too() {
+    for arguments in [
+        &["-c", "1", "-n", "1", "--timeout", "200ms"][..],
+        &["-c", "8", "-n", "8", "--timeout", "200ms", "--workers", "2"],
+        // Unfinished at the drain's end.
+        &["-c", "3", "-z", "200ms", "--drain", "200ms", "--timeout", "60s"],
+    ] {
+        let (server, cancelled) = silent_server();
+        let sql = ["--sql", "SELECT 1", "--query-mode", "simple"];
+        let measured = measure(&url_of(&server), &[&sql[..], arguments].concat());
+        let counts = &measured.counts;
+        assert_eq!(counts.timed_out + counts.unfinished, counts.sent, "{counts:?}");
+        crate::common::eventually("every cancel request", || {
+            cancelled.load(Ordering::Acquire) == counts.sent
+        });
+    }
+}
+
+#[test]
+fn a_server_that_ends_every_session_is_not_asked_without_pause() {
+    // In one packet each: let in and thrown out at once; and let in, and thrown out with the first query.
+    for at_once in [true, false] {
+        let server = Scripted::start(move |peer| {
+            if startup(peer).is_none() {
+                return;
+            }
+            let gone =
+                message::error("FATAL", "57P01", "terminating connection due to administrator command");
+            if at_once {
+                peer.send(&[message::welcome(), gone].concat());
+            } else {
+                peer.send(&message::welcome());
+                if message(peer).is_some() {
+                    peer.send(&gone);
+                }
+            }
+        });
+        for load in [&["-c", "4"][..], &["--rate", "100", "--connections", "4"]] {
+            let before = server.connections();
+            let arguments = ["--sql", "SELECT 1", "--query-mode", "simple", "-z", "2s", "--timeout", "1s"];
+            let measured = measure(&url_of(&server), &[&arguments[..], load].concat());
+            let opened = server.connections() - before;
+            // With pauses from 10 ms to 1 s some ten, and without hundreds.
+            assert!(opened < 60, "{at_once} {load:?}: {opened} connections");
+            if !at_once {
+                assert!(measured.errors("sqlstate_57P01") > 0, "{load:?}: {:?}", measured.errors);
+            }
+        }
+    }
+}
+
+#[test]
+fn pauses_before_the_start_do_not_reach_into_the_run() {
+    // The second connection is refused, late and only once.
+    let number = AtomicU64::new(0);
+    let server = Scripted::start(move |peer| {
+        if startup(peer).is_none() {
+            return;
+        }
+        if number.fetch_add(1, Ordering::AcqRel) == 1 {
+            std::thread::sleep(Duration::from_secs(2));
+            return peer.send(&message::error("FATAL", "53300", "sorry, too many clients already"));
+        }
+        peer.send(&message::welcome());
+        while message(peer).is_some() {
+            std::thread::sleep(Duration::from_millis(50));
+            peer.send(&[message::tagged(b'C', b"SELECT 1\0"), message::tagged(b'Z', b"I")].concat());
+        }
+    });
+    let arguments =
+        ["--sql", "SELECT 1", "--query-mode", "simple", "--rate", "30", "-z", "1s", "--connections", "2"];
+    let measured = measure(&url_of(&server), &arguments);
+    assert_eq!((measured.connections.established, measured.connections.peak), (1, 2));
+}
+
+#[test]
+fn two_workers_and_copies_of_requests_keep_the_account() {
+    let server = Postgres::start(&Setup::default());
+    let arguments = [
+        "--sql",
+        "SELECT pg_sleep(0.03)",
+        "--rate",
+        "100",
+        "-n",
+        "60",
+        "--connections",
+        "8",
+        "--workers",
+        "2",
+    ];
+    let measured =
+        measure(&server.url(), &[&arguments[..], &["--retry", "10ms", "--retry-copies", "2"]].concat());
+    assert_eq!((measured.counts.ok, measured.plan.workers), (60, 2), "{:?}", measured.error_texts);
+    assert!(measured.counts.attempts > 90, "{:?}", measured.counts);
+}
+
+#[test]
+fn sslmode_prefer_goes_on_without_tls_where_it_cannot_be_had_with() {
+    let identity = crate::common::certificates::Authority::new()
+        .issue(&["localhost"], crate::common::certificates::Validity::Now);
+    let hba = "hostssl all all all reject\n";
+    let server = Postgres::start(&Setup { tls: Some(&identity), hba, ..Setup::default() });
+    let measured = measure(&server.url(), &["--sql", "SELECT 1", "-c", "2", "-n", "4"]);
+    assert_eq!((measured.counts.ok, measured.connections.established), (4, 2), "{:?}", measured.error_texts);
 }

@@ -171,6 +171,11 @@ fn faulty_statements_are_told_before_anything_is_measured() {
         let said = format!("{}{}", finished.stdout, finished.stderr);
         assert!(said.contains(text), "{arguments:?}: {said}");
     }
+    let file = server.socket_directory().join("faulty.sql");
+    std::fs::write(&file, "SELECT 1; SELEC 2").unwrap();
+    let finished = run(&[url.as_str(), "-c", "2", "-n", "4", "--sql-file", file.to_str().unwrap()]);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(finished.stdout.contains("syntax error at or near \"SELEC\""), "{finished:?}");
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub(super) struct Connection<Socket> {
     pub(super) codec: Option<Box<dyn plimsoll_proto::Connection>>,
     /// Bytes that the socket did not take yet.
     pub(super) unsent: Vec<u8>,
+    /// The socket of the connection that a messenger speaks of.
+    pub(super) speaks_of: Option<Socket>,
     /// The peer's end is known to be there, and may not have been read yet.
     pub(super) hung_up: bool,
 }
@@ -73,6 +75,7 @@ impl<Socket> Connection<Socket> {
             tls: None,
             codec: None,
             unsent: Vec::new(),
+            speaks_of: None,
             hung_up: false,
         }
     }

@@ -7,7 +7,7 @@ use plimsoll_core::{Failure, Timestamp};
 use plimsoll_proto::{Cancelled, Fault, Token};
 
 use super::connection::{Connection, State};
-use super::{CONNECTS_AT_ONCE, Pool};
+use super::{CONNECTS_AT_ONCE, Flight, Pool};
 use crate::execute::{AttemptEnd, AttemptResult, Progress};
 use crate::slots::Id;
 use crate::system::{Ready, System};
@@ -70,8 +70,21 @@ impl<S: System> Pool<S> {
         self.lanes[connection.lane].idle.remove(id.slot);
         self.connect_timers.remove(id.slot);
         self.messengers.remove(id.slot);
-        if let Some(socket) = connection.socket {
+        for socket in connection.socket.into_iter().chain(connection.speaks_of) {
             system.close(socket);
+        }
+    }
+
+    /// Nothing is waited for any more: servers are told of what they still work on, where that is possible.
+    pub(super) fn cancel_all(&mut self, system: &mut S) {
+        for flight in self.attempts.ids() {
+            let Some(Flight { connection: Some(id), .. }) = self.attempts.get_mut(flight) else { continue };
+            let id = *id;
+            self.answer_timers.remove(flight.slot);
+            self.attempts.remove(flight);
+            if self.connections.get_mut(id).is_some() {
+                self.cancel(system, id, flight.slot);
+            }
         }
     }
 
@@ -84,8 +97,10 @@ impl<S: System> Pool<S> {
         match codec.cancel(Token(flight), &mut self.scratch.out) {
             Cancelled::CloseConnection => self.close(system, id),
             Cancelled::CloseAndTellElsewhere => {
+                // Its socket stays until the word is there: poolers look for whom it speaks of.
+                let socket = self.connections.get_mut(id).and_then(|connection| connection.socket.take());
                 self.close(system, id);
-                self.tell(system, lane, address);
+                self.tell(system, lane, address, socket);
             }
             Cancelled::KeepConnection => {
                 self.encrypt_and_write(system, id);
@@ -94,14 +109,17 @@ impl<S: System> Pool<S> {
         }
     }
 
-    /// Sends the bytes in `scratch.out` over a connection of their own, which nobody waits for.
-    fn tell(&mut self, system: &mut S, lane: usize, address: usize) {
+    /// Sends the bytes in `scratch.out` over a connection of their own, which no request waits for, and then
+    /// closes `socket`, of which they speak.
+    fn tell(&mut self, system: &mut S, lane: usize, address: usize, socket: Option<S::Socket>) {
         if self.messengers.len() >= CONNECTS_AT_ONCE {
+            socket.into_iter().for_each(|socket| system.close(socket));
             return;
         }
         let now = system.now();
         let mut messenger = Connection::new(lane, address, now);
         messenger.state = State::Telling(false);
+        messenger.speaks_of = socket;
         messenger.unsent.extend_from_slice(&self.scratch.out);
         let id = self.connections.insert(messenger);
         self.messengers.push_back(id.slot);
@@ -111,7 +129,6 @@ impl<S: System> Pool<S> {
                     messenger.socket = Some(socket);
                 }
             }
-            // The connection it speaks of is closed, so the server will find out in time.
             Err(_) => self.close(system, id),
         }
     }
@@ -135,12 +152,10 @@ impl<S: System> Pool<S> {
         }
         let Some(Connection { socket: Some(socket), .. }) = self.connections.get_mut(id) else { return };
         if ready.readable || ready.hang_up {
-            loop {
-                match system.receive(socket, &mut self.scratch.read) {
-                    Ok(received) if received.bytes > 0 => {}
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                    Ok(_) | Err(_) => return self.close(system, id),
-                }
+            // There is no answer: anything but silence is the end.
+            match system.receive(socket, &mut self.scratch.read) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(_) | Err(_) => self.close(system, id),
             }
         }
     }

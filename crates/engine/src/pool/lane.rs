@@ -1,15 +1,11 @@
 //! The part of the pool that belongs to one target.
 
+use plimsoll_core::dispatch::{BACK_OFF_FIRST, BACK_OFF_LONGEST};
 use plimsoll_core::{Span, Timestamp};
 
 use super::TargetSetup;
 use crate::list::SlotList;
 use crate::system::Address;
-
-/// After a failed connect the next one waits for so long, twice as long after each further one …
-const PAUSE_FIRST: Span = Span::from_ms(10);
-/// … up to this.
-const PAUSE_LONGEST: Span = Span::from_secs(1);
 
 /// A target's idle connections, its line of requests, and its addresses.
 #[derive(Debug)]
@@ -22,10 +18,12 @@ pub(super) struct Lane {
     /// The address the next connection begins with: the first one, until it fails and another is
     /// established.
     pub(super) preferred: usize,
-    /// The pause that followed the last connect; zero where it succeeded.
+    /// The last pause; zero once a connection has answered.
     pause: Span,
     /// When the pause ends; [`Timestamp::MAX`] where there is none.
     pub(super) pause_end: Timestamp,
+    /// The server could be had without TLS only, which the plan allows: it is not asked for again.
+    pub(super) without_tls: bool,
     opened: Vec<u64>,
 }
 
@@ -39,6 +37,7 @@ impl Lane {
             preferred: 0,
             pause: Span::ZERO,
             pause_end: Timestamp::MAX,
+            without_tls: false,
         }
     }
 
@@ -46,17 +45,30 @@ impl Lane {
     pub(super) fn opened(&mut self, address: usize) {
         self.opened[address] += 1;
         self.preferred = address;
-        self.pause = Span::ZERO;
-        self.pause_end = Timestamp::MAX;
     }
 
-    /// A connection could not be opened. Where each costs the server much, requests wait for a pause: for
-    /// the connections there are, or for the next one.
+    /// A connection could not be opened, or was ended by the server. Where opening one is dear, a pause
+    /// follows, in which requests wait for the connections there are: as long as a client's back-off, and
+    /// twice as long each time. Of several that fail together, the first begins it.
     pub(super) fn failed(&mut self, now: Timestamp) {
-        if self.setup.session.opens_ahead() {
-            self.pause = self.pause.saturating_mul(2).clamp(PAUSE_FIRST, PAUSE_LONGEST);
+        if self.setup.session.opens_ahead() && self.pause_end == Timestamp::MAX {
+            self.pause = self.pause.saturating_mul(2).clamp(BACK_OFF_FIRST, BACK_OFF_LONGEST);
             self.pause_end = now.saturating_add(self.pause);
         }
+    }
+
+    /// A connection has answered.
+    #[inline]
+    pub(super) fn answered(&mut self) {
+        if !self.pause.is_zero() {
+            self.no_pause();
+        }
+    }
+
+    /// Nothing stands in the way of the next connect.
+    pub(super) fn no_pause(&mut self) {
+        self.pause = Span::ZERO;
+        self.pause_end = Timestamp::MAX;
     }
 
     /// Ends the pause where its time has come.

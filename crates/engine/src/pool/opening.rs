@@ -44,6 +44,12 @@ impl<S: System> Pool<S> {
     ) {
         self.note(failure, text);
         let Some(connection) = self.connections.get_mut(id) else { return };
+        if let (State::Handshaking, Failure::Tls(_)) = (connection.state, failure)
+            && self.try_without_tls(system, id)
+        {
+            return;
+        }
+        let Some(connection) = self.connections.get_mut(id) else { return };
         if let Some(socket) = connection.socket.take() {
             system.close(socket);
         }
@@ -55,18 +61,47 @@ impl<S: System> Pool<S> {
             if lane.preferred != connection.address && !lane.has_opened(lane.preferred) {
                 lane.preferred = connection.address;
             }
-            // From the present: the moment of the failure may lie far behind a late worker.
-            connection.restart(system.now());
-            // Under a new name, so that late news of the old socket is not taken for the new one's.
-            self.connect_timers.remove(id.slot);
-            if let Some(connection) = self.connections.remove(id) {
-                let id = self.connections.insert(connection);
-                self.connect_timers.push_back(id.slot);
-                self.try_address(system, id, now);
-            }
+            self.begin_again(system, id);
             return;
         }
         self.opening_failed(system, id, failure, now);
+    }
+
+    /// Begins to connect anew, to what is the connection's address now.
+    fn begin_again(&mut self, system: &mut S, id: Id) {
+        self.connect_timers.remove(id.slot);
+        // Under a new name, so that late news of the old socket is not taken for the new one's.
+        let Some(mut connection) = self.connections.remove(id) else { return };
+        if let Some(socket) = connection.socket.take() {
+            system.close(socket);
+        }
+        // From the present: the moment of a failure may lie far behind a late worker.
+        let now = system.now();
+        connection.restart(now);
+        let id = self.connections.insert(connection);
+        self.connect_timers.push_back(id.slot);
+        self.try_address(system, id, now);
+    }
+
+    /// The protocol did not let the connection in.
+    pub(super) fn refused(&mut self, system: &mut S, id: Id, failure: Failure, now: Timestamp) {
+        // invalid_authorization_specification: no line of the server's rules fits, which may be for the TLS.
+        let by_rules = failure == Failure::SqlState(*b"28000");
+        if !(by_rules && self.try_without_tls(system, id)) {
+            self.opening_failed(system, id, failure, now);
+        }
+    }
+
+    /// Tries the same address without TLS, where it was tried with and need not be; false where not.
+    fn try_without_tls(&mut self, system: &mut S, id: Id) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let lane = &mut self.lanes[connection.lane];
+        if connection.tls.is_none() || !lane.setup.session.tls_is_optional() {
+            return false;
+        }
+        lane.without_tls = true;
+        self.begin_again(system, id);
+        true
     }
 
     /// A connection could not be opened, and there is no other way to try; with it goes the head of the
@@ -79,6 +114,19 @@ impl<S: System> Pool<S> {
         }
         self.connect_timers.remove(id.slot);
         self.lanes[lane].failed(now);
+        self.shorten_line(lane, failure, now);
+    }
+
+    /// The server ended a connection that carried nothing, perhaps just after it was opened for somebody.
+    pub(super) fn ended_idle(&mut self, system: &mut S, id: Id, failure: Failure, now: Timestamp) {
+        let Some(lane) = self.connections.get_mut(id).map(|connection| connection.lane) else { return };
+        self.close(system, id);
+        self.lanes[lane].failed(now);
+        self.shorten_line(lane, failure, now);
+    }
+
+    /// Ends the head of a line that is longer than the connects under way for it.
+    fn shorten_line(&mut self, lane: usize, failure: Failure, now: Timestamp) {
         let waiting = self.lanes[lane].waiters.len();
         if waiting > self.lane_connecting(lane)
             && let Some(slot) = self.lanes[lane].waiters.pop_front()
@@ -137,7 +185,8 @@ impl<S: System> Pool<S> {
     /// The transport, and TLS where it comes first, are there: the codec opens.
     fn protocol_begins(&mut self, system: &mut S, id: Id, now: Timestamp) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let mut codec = self.lanes[connection.lane].setup.session.codec();
+        let lane = &self.lanes[connection.lane];
+        let mut codec = lane.setup.session.codec(lane.without_tls);
         self.scratch.out.clear();
         self.scratch.events.clear();
         codec.open(&mut self.scratch.out, &mut self.scratch.events);

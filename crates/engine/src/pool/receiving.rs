@@ -139,18 +139,24 @@ impl<S: System> Pool<S> {
     /// Acts on what the codec told about bytes that came at `done` and had been read at `read`.
     pub(super) fn take_events(&mut self, system: &mut S, id: Id, done: Timestamp, read: Timestamp) {
         let mut events = std::mem::take(&mut self.scratch.events);
+        // What a later event may still take away is not given to the next request in line.
+        let mut free = false;
         for event in events.drain(..) {
             match event {
                 Event::Ready => {
                     self.established(id, read);
-                    self.release(system, id);
+                    free = true;
                 }
                 Event::StartTls => self.tls_begins(system, id),
                 Event::Refused(fault) => {
                     self.note_fault(id, fault);
-                    self.opening_failed(system, id, Self::fault(fault), read);
+                    self.refused(system, id, Self::fault(fault), read);
                 }
-                Event::Closing => self.close(system, id),
+                Event::Closing(fault) => {
+                    free = false;
+                    self.note_fault(id, fault);
+                    self.ended_idle(system, id, Self::fault(fault), read);
+                }
                 Event::FirstByte(token) => {
                     if let Some(flight) = self.attempts.at_mut(token.0) {
                         flight.first_byte = flight.sent.map(|sent| done.max(sent));
@@ -161,8 +167,14 @@ impl<S: System> Pool<S> {
                         Ok(answer) => {
                             match answer {
                                 Answer::Http1 { .. } => {}
-                                Answer::Rows(rows) => self.bytes.rows += rows,
-                                Answer::SqlError(state) => self.note_fault(id, Fault::SqlState(state)),
+                                Answer::Rows(rows) => {
+                                    self.bytes.rows += rows;
+                                    self.mind_pause(id, reusable, read);
+                                }
+                                Answer::SqlError(state) => {
+                                    self.note_fault(id, Fault::SqlState(state));
+                                    self.mind_pause(id, reusable, read);
+                                }
                             }
                             (AttemptResult::Answered(answer), Some(read))
                         }
@@ -172,13 +184,13 @@ impl<S: System> Pool<S> {
                         }
                     };
                     self.end(token.0, done, read, result);
-                    if reusable {
-                        self.release(system, id);
-                    } else {
+                    free = reusable;
+                    if !reusable {
                         self.close(system, id);
                     }
                 }
                 Event::Surplus { bytes } => {
+                    free = false;
                     self.bytes.surplus += bytes as u64;
                     self.close(system, id);
                 }
@@ -186,6 +198,20 @@ impl<S: System> Pool<S> {
         }
         events.clear();
         self.scratch.events = events;
+        if free {
+            self.release(system, id);
+        }
+    }
+
+    /// A connection has answered: whether its target's servers are well again, or end what they let in.
+    #[inline]
+    fn mind_pause(&mut self, id: Id, reusable: bool, now: Timestamp) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let lane = &mut self.lanes[connection.lane];
+        match reusable {
+            true => lane.answered(),
+            false => lane.failed(now),
+        }
     }
 
     pub(super) fn fault(fault: Fault) -> Failure {

@@ -27,6 +27,8 @@ use crate::worker::{Rules, Turn, Worker};
 const START_IN_NS: u64 = 1_000_000;
 /// How often the overseer looks for an interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long word to servers may take after a run.
+const WORD_WITHIN: Span = Span::from_ms(500);
 /// A socket key that belongs to no connection.
 const BELL_KEY: u64 = u64::MAX;
 
@@ -338,12 +340,28 @@ impl Job {
                     std::hint::spin_loop();
                 }
                 worker.system().set_origin(origin_ns);
+                worker.executor().begin();
                 if fault.is_none() {
                     fault = self.run(&mut worker).err();
                 }
             }
         }
         self.send_end(worker, before, fault);
+    }
+
+    /// Lets word to servers that requests are no longer wanted go out, for a moment. The run is over.
+    fn let_word_out(worker: &mut RunWorker) -> io::Result<()> {
+        let (pool, system) = worker.executor_and_system();
+        let end = system.now().saturating_add(WORD_WITHIN);
+        while pool.is_telling() && system.now() < end {
+            system.wait(Timestamp::MAX, end.min(pool.next_timer()))?;
+            while let Some(ready) = system.next_ready() {
+                pool.on_ready(system, ready);
+            }
+            let now = system.now();
+            pool.on_timer(system, now);
+        }
+        Ok(())
     }
 
     fn run(&self, worker: &mut RunWorker) -> io::Result<()> {
@@ -387,7 +405,7 @@ impl Job {
             let timer = pool.next_timer();
             system.wait(Timestamp::MAX, timer)?;
             while let Some(ready) = system.next_ready() {
-                pool.on_ready(system, ready);
+                while pool.on_ready(system, ready) {}
             }
         }
     }
@@ -402,6 +420,8 @@ impl Job {
             Some(_) => worker.system().now(),
             None => Timestamp::ZERO,
         };
+        // All is measured; what fails here is of no consequence to it.
+        let _ = Self::let_word_out(&mut worker);
         let end = End {
             number: self.number,
             counts: worker.executor().counts(),

@@ -172,7 +172,8 @@ impl Setup {
         self.settings.mode
     }
 
-    pub(super) fn tls(&self) -> TlsUse {
+    /// Whether TLS is asked for.
+    pub fn tls(&self) -> TlsUse {
         self.settings.tls
     }
 

@@ -139,7 +139,7 @@ fn a_fatal_error_ends_request_and_connection() {
     talk.eof();
     assert_eq!(talk.told(), [], "its end has been told");
     let mut idle = Talk::ready(settings(), SELECT);
-    assert_eq!(idle.hear(&shutdown).told(), [Event::Closing]);
+    assert_eq!(idle.hear(&shutdown).told(), [Event::Closing(Fault::SqlState(SqlState(*b"57P01")))]);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn rows_that_nobody_asked_for_cost_the_connection() {
     let mut talk = Talk::ready(settings(), SELECT);
     assert!(matches!(talk.hear(&row(b"1")).told().as_slice(), [Event::Surplus { bytes: 5.. }]));
     let mut talk = Talk::ready(settings(), SELECT);
-    assert_eq!(talk.hear(b"<html>").told(), [Event::Closing]);
+    assert_eq!(talk.hear(b"<html>").told(), [Event::Closing(Fault::Protocol("bad_message"))]);
 }
 
 #[test]

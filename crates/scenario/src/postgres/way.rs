@@ -51,7 +51,6 @@ pub(super) fn target(
     let name = name(&settings);
     let mut session_settings = vec![
         // Statements and cells are in UTF-8, whatever the database's own encoding is.
-        ("client_encoding".to_owned(), "UTF8".to_owned()),
         ("application_name".to_owned(), settings.application_name),
     ];
     session_settings.extend(settings.options.map(|options| ("options".to_owned(), options)));
