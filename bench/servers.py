@@ -4,7 +4,7 @@ Every server is made in the directory it is given, listens on this machine only,
 given, and is stopped by its pid when its `with` ends, however that comes about. What it can do beside serving
 is stand still: `stalled` makes it do so again and again while its block runs.
 
-Used by scripts/experiments. Standard library only.
+Used by scripts/experiments and bench/pgbench.py. Standard library only.
 """
 import contextlib, glob, os, pwd, random, shutil, signal, socket, subprocess, threading, time, urllib.request
 
