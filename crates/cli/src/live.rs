@@ -106,7 +106,7 @@ impl<'a> Live<'a> {
         self
     }
 
-    /// Ends the run, with a brief drain, as soon as `enough` says so.
+    /// Ends the schedule as soon as `enough` says so; the drain follows as planned.
     pub(crate) fn until(mut self, enough: impl FnMut(Span, &Snapshot) -> bool + 'a) -> Self {
         self.enough = Some(Box::new(enough));
         self
@@ -130,7 +130,11 @@ impl Watch for Live<'_> {
     }
 
     fn interrupts(&self) -> usize {
-        self.interrupts.count() + usize::from(self.ended)
+        self.interrupts.count()
+    }
+
+    fn is_enough(&self) -> bool {
+        self.ended
     }
 
     fn on_snapshot(&mut self, elapsed: Span, snapshot: &Snapshot) {

@@ -133,7 +133,10 @@ pub(crate) fn profile(flags: ProfileFlags) -> Result<Exit, Refusal> {
             let known = measure_curve(&mut lab, &plan, &published, peak, peak_per_s)?;
             let wanted = !lab.objectives.is_empty();
             match wanted {
-                true => Some(lab.objective(known, peak_per_s, peak.and_then(ceiling), plan.step)?),
+                true => {
+                    let ceiling = peak.and_then(|peak| ceiling(peak, lab.trials()));
+                    Some(lab.objective(known, peak_per_s, ceiling, plan.step)?)
+                }
                 false => None,
             }
         }

@@ -28,6 +28,9 @@ pub(crate) const P99_PRECISION_RATIO: f64 = 0.1;
 /// Between trials: time for the server to see that the last one's connections are closed, so that they do not
 /// count towards its limit.
 const PAUSE: Duration = Duration::from_millis(200);
+/// So many looks in a row, half a second apart, must find it so. An interval is narrow by chance now and then,
+/// and a trial that ended with the first such chance would claim more than it knows.
+const LOOKS: u32 = 3;
 /// Where none is given: the times of a trial of the sweep.
 const TRIAL: Times = Times { least: Span::from_secs(2), most: Span::from_secs(10) };
 /// Where none is given: the most clients, if the limit of open files allows them.
@@ -250,8 +253,10 @@ impl Lab {
         let length = times.most.saturating_add(plan.warmup);
         let not_before = times.least.saturating_add(plan.warmup);
         let objectives = self.objectives_of(args);
+        let mut looks = 0;
         let knows_enough = |elapsed: Span, snapshot: &Snapshot| {
-            elapsed >= not_before && {
+            // Behind the schedule's end there is nothing to be ended.
+            let known = (not_before..length).contains(&elapsed) && {
                 let facts = so_far(Span::from_ns(elapsed.as_ns() - plan.warmup.as_ns()));
                 let run = RunV1::new(plan, &facts, &snapshot.recorder, &[], &objectives);
                 match enough {
@@ -261,7 +266,9 @@ impl Lab {
                     }
                     Enough::P99 => p99_is_known(&run, P99_PRECISION_RATIO),
                 }
-            }
+            };
+            looks = if known { looks + 1 } else { 0 };
+            looks >= LOOKS
         };
         let mut live = Live::new(&self.interrupts, self.shown.then_some(Some(length)))
             .labelled(label)
@@ -269,7 +276,6 @@ impl Lab {
         let outcome = plimsoll_engine::run(plan, &mut live);
         live.clear();
         let mut outcome = outcome?;
-        // A trial that knew enough was stopped as an interrupt would have stopped it, and is whole.
         outcome.facts.interrupted = !self.goes_on();
         Ok(RunV1::new(plan, &outcome.facts, &outcome.snapshot.recorder, &lowered.quantiles, &objectives))
     }
@@ -293,12 +299,16 @@ impl Lab {
             let trial = Trial {
                 part: if step.again { Part::PeakAgain } else { Part::Sweep },
                 args: RunArgs { clients: Some(clients.to_string()), ..self.base.clone() },
-                times,
+                // The figure that is published is not one that ended a trial by being narrow.
+                times: if step.again { Times { least: times.most, most: times.most } } else { times },
                 enough: Enough::Rate,
                 fraction_ratio: None,
                 label: match step.again {
                     true => format!("the best again, {clients} client{plural}"),
-                    false => format!("trial {number}, {clients} client{plural}"),
+                    false => format!(
+                        "trial {number}, {clients} client{plural}, at least {} more",
+                        search.at_least_left()
+                    ),
                 },
             };
             let Some((trial, run)) = self.run(trial)? else { break };
@@ -345,7 +355,13 @@ impl Lab {
                 self.say(&head);
             }
             let rate_per_s = rounded(step.rate_per_s);
-            let label = format!("{} at {rate_per_s}/s", expressions.join(" and "));
+            let left = match search.steps_left() {
+                Some(steps) => {
+                    format!(", up to {} left", Span::from_ns(times.most.as_ns() * u64::from(steps)))
+                }
+                None => String::new(),
+            };
+            let label = format!("{} at {rate_per_s}/s{left}", expressions.join(" and "));
             let times = Times { least: step.length, most: step.length };
             let Some((trial, run)) = self.open(Part::Objective, rate_per_s, peak_per_s, times, label)? else {
                 break;

@@ -79,6 +79,11 @@ pub trait Watch {
     /// The run's clock starts now.
     fn on_start(&mut self) {}
 
+    /// Whether enough has been measured: then nothing more becomes due, and the drain follows as planned.
+    fn is_enough(&self) -> bool {
+        false
+    }
+
     /// How many interrupts have come: at one the run stops and drains briefly, at two it ends.
     fn interrupts(&self) -> usize {
         0

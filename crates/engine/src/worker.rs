@@ -150,7 +150,7 @@ pub struct Worker<S: System, X: Execute<S>, D: Dispatcher> {
     in_flight: u64,
     /// The dispatcher will hand out nothing more.
     over: bool,
-    /// An interrupt has come.
+    /// The schedule was ended before its time.
     stopped: bool,
     drain_end: Timestamp,
     /// Sockets that had more to read than one turn should take.
@@ -220,13 +220,22 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         std::mem::replace(&mut self.recorder, spare)
     }
 
+    /// The schedule ends now, if it has not ended before; the drain follows as planned.
+    pub fn end_schedule(&mut self) {
+        self.end_now(self.rules.drain);
+    }
+
     /// Nothing more becomes due from now on; answers are waited for a little while.
     pub fn stop(&mut self) {
+        self.end_now(self.rules.drain.min(DRAIN_AFTER_INTERRUPT));
+    }
+
+    fn end_now(&mut self, drain: Span) {
         self.stopped = true;
         let now = self.system.now();
         self.dispatcher.stop(now);
         self.recorder.set_window_end(self.recorder.config().window_end.min(now));
-        self.drain_end = self.drain_end.min(now.saturating_add(self.rules.drain.min(DRAIN_AFTER_INTERRUPT)));
+        self.drain_end = self.drain_end.min(now.saturating_add(drain));
     }
 
     /// Nothing is waited for any more.

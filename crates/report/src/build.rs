@@ -383,15 +383,20 @@ fn objective(objective: &Objective, measured: Measured<'_>) -> model::Objective 
     let evaluation = objective.evaluate(measured);
     model::Objective {
         expression: evaluation.expression,
-        status: match evaluation.status {
-            Status::Pass => model::ObjectiveStatus::Pass,
-            Status::Fail => model::ObjectiveStatus::Fail,
-            Status::Inconclusive => model::ObjectiveStatus::Inconclusive,
-        },
+        status: objective_status(evaluation.status),
+        status_by_interval: objective_status(evaluation.by_interval),
         value: evaluation.value,
         low: evaluation.low,
         high: evaluation.high,
         reason: Some(evaluation.reason).filter(|reason| !reason.is_empty()),
+    }
+}
+
+fn objective_status(status: Status) -> model::ObjectiveStatus {
+    match status {
+        Status::Pass => model::ObjectiveStatus::Pass,
+        Status::Fail => model::ObjectiveStatus::Fail,
+        Status::Inconclusive => model::ObjectiveStatus::Inconclusive,
     }
 }
 

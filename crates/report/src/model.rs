@@ -367,10 +367,14 @@ pub struct Objective {
     pub high: Option<f64>,
     /// Why it is inconclusive.
     pub reason: Option<String>,
+    /// The answer that every value inside the interval gives; inconclusive where they differ, or where there
+    /// is no interval.
+    #[serde(default)]
+    pub status_by_interval: ObjectiveStatus,
 }
 
 /// The answer to an objective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectiveStatus {
     /// It was met.
@@ -378,6 +382,7 @@ pub enum ObjectiveStatus {
     /// It was missed.
     Fail,
     /// The run does not say.
+    #[default]
     Inconclusive,
 }
 

@@ -337,8 +337,9 @@ fn what_is_not_known_of_an_objective_is_said() {
     };
     let bounds = RateBounds { complete: true, ..RateBounds::default() };
     for (bounds, said) in [
-        (RateBounds { low_per_s: Some(499.0), ..bounds }, "the upper bound is the peak"),
-        (RateBounds { high_per_s: Some(5.0), ..bounds }, "missed at every rate tried, down to 5/s"),
+        (RateBounds { low_per_s: Some(499.0), ..bounds }, "above the peak of the sweep no rate was tried"),
+        (RateBounds { low_per_s: None, ..bounds }, "met at no rate that was tried\n"),
+        (RateBounds { high_per_s: Some(5.0), ..bounds }, "met at no rate that was tried, missed from 5/s on"),
         (RateBounds { low_per_s: Some(100.0), generator_per_s: Some(110.0), ..bounds }, "≥ 100/s"),
         (
             RateBounds { low_per_s: Some(100.0), generator_per_s: Some(110.0), ..bounds },

@@ -108,6 +108,10 @@ pub struct Evaluation {
     pub high: Option<f64>,
     /// Why it is inconclusive, as a sentence part; empty otherwise.
     pub reason: String,
+    /// Whether it would be the same for every value that the interval allows: met where even the worse end
+    /// meets it, missed where even the better end misses it, else inconclusive. Of what has no interval by
+    /// nature (a maximum, the offered rate), the status.
+    pub by_interval: Status,
 }
 
 impl Objective {
@@ -124,6 +128,34 @@ impl Objective {
     /// - A lower bound (a percentile at or above the least censored value; mean and max as soon as
     ///   anything is censored): fails where the bound already does, else inconclusive.
     pub fn evaluate(&self, measured: Measured<'_>) -> Evaluation {
+        let mut evaluation = self.by_value(measured);
+        evaluation.by_interval = self.by_interval(&evaluation);
+        evaluation
+    }
+
+    fn by_interval(&self, evaluation: &Evaluation) -> Status {
+        let (Evaluation { low, high, status, is_lower_bound, .. }, included) =
+            (evaluation, self.bound_included);
+        let below = |value: f64, bound: f64| value < bound || included && value == bound;
+        let above = |value: f64, bound: f64| value > bound || included && value == bound;
+        let (worst_meets, best_meets) = match self.subject {
+            Subject::Max { .. } | Subject::Rate { .. } => return *status,
+            Subject::Quantile { bound, .. } | Subject::Mean { bound } => {
+                let bound_ns = bound.as_ns() as f64;
+                (high.map(|high| below(high, bound_ns)), low.map(|low| below(low, bound_ns)))
+            }
+            Subject::Success { bound_ratio } => {
+                (low.map(|low| above(low, bound_ratio)), high.map(|high| above(high, bound_ratio)))
+            }
+        };
+        match (status, worst_meets, best_meets) {
+            (Status::Fail, _, Some(false)) => Status::Fail,
+            (Status::Pass, Some(true), _) if !is_lower_bound => Status::Pass,
+            _ => Status::Inconclusive,
+        }
+    }
+
+    fn by_value(&self, measured: Measured<'_>) -> Evaluation {
         let Measured { response, censored, counts, .. } = measured;
         match self.subject {
             Subject::Quantile { q, bound } => self.quantile(measured, q, bound),
@@ -213,6 +245,7 @@ impl Objective {
             low: None,
             high: None,
             reason: reason.to_owned(),
+            by_interval: status,
         }
     }
 }
@@ -456,6 +489,25 @@ mod tests {
         ] {
             let error = text.parse::<Objective>().expect_err(text).to_string();
             assert!(["p99", "99.5%", "100ms"].iter().any(|form| error.contains(form)), "{error}");
+        }
+    }
+
+    #[test]
+    fn by_interval_only_what_the_whole_interval_says_is_decided() {
+        let evaluation = |objective: &Objective, value: f64, low: f64, high: Option<f64>| {
+            let met = objective.latency(Some(value), false, Span::from_ms(20));
+            objective.by_interval(&Evaluation { low: Some(low), high, ..met })
+        };
+        let objective: Objective = "p99 < 20ms".parse().unwrap();
+        for (value, low, high, expected) in [
+            (15e6, 14e6, Some(16e6), Status::Pass),
+            (15e6, 14e6, Some(20e6), Status::Inconclusive),
+            (15e6, 14e6, None, Status::Inconclusive),
+            (25e6, 24e6, None, Status::Fail),
+            (25e6, 20e6, Some(30e6), Status::Fail),
+            (25e6, 19e6, Some(30e6), Status::Inconclusive),
+        ] {
+            assert_eq!(evaluation(&objective, value, low, high), expected, "{value} {low} {high:?}");
         }
     }
 }

@@ -122,13 +122,15 @@ fn where_the_generator_was_always_the_limit_the_answer_is_a_lower_bound() {
 #[test]
 fn a_trial_that_the_generator_limited_is_never_the_peak() {
     /// Clients at which the generator is the limit, and what follows: a bound or a peak, at which clients.
-    const TABLE: [(&[u32], bool, u32); 4] = [
+    const TABLE: [(&[u32], bool, u32); 5] = [
         (&[1, 2], false, 4),
         // The same rate with more clients, and the generator had room: the server's.
         (&[4], false, 8),
         // From the plateau on: nothing says that the server could not do more.
         (&[4, 8, 16], true, 4),
-        (&[8, 16], false, 4),
+        // Nor do doublings that the generator held back.
+        (&[8, 16], true, 4),
+        (&[16], true, 4),
     ];
     for (limited, is_lower_bound, clients) in TABLE {
         let (_, peak) = sweep(1 << 10, |n| {

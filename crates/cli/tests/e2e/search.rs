@@ -86,7 +86,7 @@ fn the_rate_that_meets_an_objective_lies_below_what_the_queue_allows() {
     };
     assert!(capacity.low.is_none_or(|low| low < 450.0 && tried(low, ObjectiveStatus::Pass)), "{capacity:?}");
     if let (Some(low), Some(high)) = (capacity.low, capacity.high) {
-        assert!(low < high && tried(high, ObjectiveStatus::Fail), "{capacity:?}");
+        assert!(low < high && !tried(high, ObjectiveStatus::Pass), "{capacity:?}");
     }
     assert!(!capacity.high_is_peak, "a peak that was given is not one that was found");
 }
@@ -190,4 +190,28 @@ fn faults_of_a_search_are_told_all_at_once() {
     }
     let several = start(&["capacity", "ftp://h/", "--trial", "x", "--max-clients", "y"]).finish();
     assert_eq!((several.code, several.stderr.lines().count()), (Some(2), 3), "{}", several.stderr);
+}
+
+#[test]
+fn a_step_that_knows_enough_ends_early_and_waits_for_its_answers() {
+    // Answers take longer than an interrupted run would wait for them.
+    let service = "fixed:1500ms";
+    let server =
+        target(TargetConfig { service: read(service), workers: read("inf"), ..TargetConfig::default() });
+    let flags = ["--json", "--peak", "1000", "--at", "100", "--arrivals", "even", "--step", "1s..12s"];
+    let finished = start(&[&["profile", &url(&server)][..], &flags].concat()).finish();
+    let profile = result(&finished);
+    let [step] = of(&profile, Part::Curve)[..] else { panic!("one step: {finished:?}") };
+    assert_eq!(step.success_ratio, Some(1.0), "{step:?}");
+    assert!(step.rates.window_ns < 11_000_000_000, "it ended early: {step:?}");
+}
+
+#[test]
+fn a_server_slower_than_a_trial_is_told_so() {
+    let server = target(TargetConfig { service: read("fixed:1500ms"), ..TargetConfig::default() });
+    let finished = start(&["capacity", &url(&server), "--json", "--trial", "700ms"]).finish();
+    let profile = result(&finished);
+    assert!(profile.peak.is_none(), "{profile:?}");
+    let reason = profile.trials[0].reason.clone().unwrap_or_default();
+    assert!(reason.contains("give longer ones"), "{reason}");
 }

@@ -199,6 +199,7 @@ impl Crew {
         let every = watch.snapshot_every();
         let mut next_snapshot = every;
         let mut told = 0;
+        let mut ended = false;
         watch.on_start();
         while self.log.ends.len() < self.hands.len() {
             let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(started_ns));
@@ -214,6 +215,10 @@ impl Crew {
                 for hand in &self.hands {
                     let _ = hand.post.send(if told == 1 { Command::Stop } else { Command::Abort });
                 }
+            }
+            if !ended && watch.is_enough() {
+                ended = true;
+                self.hands.iter().for_each(|hand| _ = hand.post.send(Command::End));
             }
             if let Some(at) = next_snapshot.filter(|at| *at <= elapsed) {
                 next_snapshot = every.map(|every| at.max(elapsed) + every);
@@ -381,6 +386,7 @@ impl Job {
                         let recorder = Box::new(worker.swap_recorder(*spare));
                         let _ = self.messages.send(Message::Recorded { number: self.number, recorder });
                     }
+                    Command::End => worker.end_schedule(),
                     Command::Stop => worker.stop(),
                     Command::Abort => worker.abort(),
                 }

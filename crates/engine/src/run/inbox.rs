@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use plimsoll_stats::Recorder;
 
-/// The most commands that wait for a worker. One snapshot at a time and two interrupts is all a run
+/// The most commands that wait for a worker. One snapshot at a time, an end and two interrupts is all a run
 /// ever has.
 const MOST: usize = 4;
 
@@ -17,7 +17,9 @@ const MOST: usize = 4;
 pub(super) enum Command {
     /// Hand over what was recorded, and go on with this empty recorder.
     Snapshot(Box<Recorder>),
-    /// Let nothing more become due.
+    /// Let nothing more become due, and drain as planned.
+    End,
+    /// Let nothing more become due, and drain briefly.
     Stop,
     /// Wait for nothing more.
     Abort,

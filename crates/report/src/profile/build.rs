@@ -6,8 +6,10 @@ use plimsoll_stats::search::{
     Figure, Peak, PeakTrial, RateBounds, SUCCESS_MIN_RATIO, Standing, Stop, Verdict,
 };
 use plimsoll_stats::slo::has_samples_beyond;
+use plimsoll_stats::trust::{Limit, Subject};
 use plimsoll_stats::{Interval, knee, queueing};
 
+use super::text::still_rose;
 use super::{
     CapacityAtObjective, Fits, Knee, Part, ProfilePlan, ProfileV1, ReferencePoint, References, TrialV1,
     UniversalScalability,
@@ -47,8 +49,9 @@ impl ProfileV1 {
     pub fn new(findings: Findings, first: &RunV1) -> Self {
         let Findings { plan, elapsed, interrupted, trials, peak, bounds, notes } = findings;
         let sweep = sweep_points(&trials);
-        let capacity_at_objective =
-            bounds.map(|bounds| capacity(plan.objectives.join(" and "), bounds, peak.and_then(ceiling)));
+        let capacity_at_objective = bounds.map(|bounds| {
+            capacity(plan.objectives.join(" and "), bounds, peak.and_then(|peak| ceiling(peak, &trials)))
+        });
         let mut this = Self {
             format: super::FORMAT.to_owned(),
             plimsoll: first.plimsoll.clone(),
@@ -117,13 +120,15 @@ impl TrialV1 {
             Standing::NothingAnswered | Standing::Failures { .. } | Standing::Connections { .. } => {
                 Some(Verdict::Missed)
             }
+            // A rate that is not sustained meets nothing, whatever a run of this length found.
+            Standing::Usable if is_overloaded(run) => Some(Verdict::Missed),
             Standing::Usable => Some(self.objectives_verdict()),
         }
     }
 
-    /// What the objectives alone say.
+    /// What the objectives alone say, to whom their intervals are all they know.
     pub(super) fn objectives_verdict(&self) -> Verdict {
-        let any = |status: ObjectiveStatus| self.objectives.iter().any(|o| o.status == status);
+        let any = |status: ObjectiveStatus| self.objectives.iter().any(|o| o.status_by_interval == status);
         if any(ObjectiveStatus::Fail) {
             Verdict::Missed
         } else if any(ObjectiveStatus::Inconclusive) {
@@ -152,7 +157,7 @@ pub fn achieved(rates: &model::Rates) -> Figure {
 /// it, and no objective is left undecided.
 pub fn p99_is_known(run: &RunV1, precision_ratio: f64) -> bool {
     let Some(response) = &run.response_ns else { return false };
-    let undecided = run.objectives.iter().any(|o| o.status == ObjectiveStatus::Inconclusive);
+    let undecided = run.objectives.iter().any(|o| o.status_by_interval == ObjectiveStatus::Inconclusive);
     !undecided
         && has_enough_beyond(response, 0.99)
         && p99_half_width_ratio(response).is_some_and(|half| half <= precision_ratio)
@@ -181,13 +186,24 @@ fn standing(run: &RunV1) -> Standing {
     let closed = run.plan.model == model::Model::Closed;
     match run.success_ratio {
         _ if run.interrupted => Standing::Interrupted,
-        _ if run.counts.answered == 0 => Standing::NothingAnswered,
+        // Failures of this machine are among those: they say nothing of the server.
+        _ if generator => Standing::Generator,
+        _ if run.rates.achieved_per_s.is_none_or(|rate| rate <= 0.0) => Standing::NothingAnswered,
         // In an open loop requests share the connections that there are.
         _ if established < wanted && closed => Standing::Connections { established, wanted },
         Some(success_ratio) if success_ratio < SUCCESS_MIN_RATIO => Standing::Failures { success_ratio },
-        _ if generator => Standing::Generator,
         _ => Standing::Usable,
     }
+}
+
+/// Whether an open loop asked for more than came back: its rate was not met, or a backlog grew.
+fn is_overloaded(run: &RunV1) -> bool {
+    run.trust.as_ref().is_some_and(|trust| {
+        let not_met = |check: &model::Check| {
+            check.name == Subject::RateMet.name() && check.status == model::CheckStatus::Fail
+        };
+        trust.limited_by == Limit::Server.name() || trust.checks.iter().any(not_met)
+    })
 }
 
 /// Why a trial is not used; `None` for one that is.
@@ -209,6 +225,9 @@ fn reason(standing: Standing, run: &RunV1) -> Option<String> {
         )),
         Standing::Failures { success_ratio } => {
             with_failure(format!("only {} of the requests succeeded", percent(success_ratio)))
+        }
+        Standing::NothingAnswered if run.counts.answered > 0 => {
+            "no answer came inside the trial's time; give longer ones".to_owned()
         }
         Standing::NothingAnswered => with_failure("no request was answered".to_owned()),
         Standing::Interrupted => "it was interrupted".to_owned(),
@@ -239,14 +258,18 @@ fn published(peak: Peak) -> super::Peak {
     }
 }
 
-/// The rate from which on an open loop is known not to be sustained: the high end of a peak that the server
-/// set, and not the generator or the most clients.
-pub fn ceiling(peak: Peak) -> Option<f64> {
+/// The rate above which an open loop is not tried: where the server set the peak, and not the generator or the
+/// most clients, the highest that any usable trial of the sweep allows.
+pub fn ceiling(peak: Peak, trials: &[TrialV1]) -> Option<f64> {
     let high = |figure: Figure| figure.interval.map_or(figure.value, |interval| interval.high);
-    (!peak.is_lower_bound && peak.stop == Stop::Plateau).then(|| high(peak.rate_per_s))
+    let sweep =
+        trials.iter().filter(|trial| matches!(trial.part, Part::Sweep | Part::PeakAgain) && trial.used);
+    let highest = sweep.map(|trial| high(achieved(&trial.rates))).fold(high(peak.rate_per_s), f64::max);
+    (!peak.is_lower_bound && peak.stop == Stop::Plateau).then_some(highest)
 }
 
 fn capacity(objective: String, bounds: RateBounds, ceiling: Option<f64>) -> CapacityAtObjective {
+    let ceiling = ceiling.filter(|ceiling| bounds.low_per_s.is_none_or(|low| low < *ceiling));
     let high_is_peak = bounds.high_per_s.is_none() && bounds.generator_per_s.is_none() && ceiling.is_some();
     CapacityAtObjective {
         objective,
@@ -397,7 +420,14 @@ fn warnings(profile: &ProfileV1, notes: Vec<String>) -> Vec<model::Warning> {
                 "let the sweep end by itself",
             );
         }
-        if peak.limited_by == "clients" {
+        if peak.limited_by == "clients" && !still_rose(profile, peak) {
+            warn(
+                "clients_max",
+                "the sweep ended at the most clients before it knew that more bring nothing".to_owned(),
+                "the peak may be higher",
+                "give a higher --max-clients",
+            );
+        } else if peak.limited_by == "clients" {
             warn(
                 "clients_max",
                 format!("the rate was still rising at the most clients, {}", count(peak.clients)),

@@ -72,7 +72,7 @@ pub fn conclusion(profile: &ProfileV1) -> String {
         out.push_str("Interrupted. What had been measured until then:\n");
     }
     match &profile.peak {
-        Some(peak) => peak_lines(peak, more_clients_fail(profile, peak), &mut out),
+        Some(peak) => peak_lines(profile, peak, &mut out),
         None if profile.plan.peak_given_per_s.is_none() => {
             let why = profile.trials.iter().find_map(|trial| trial.reason.as_deref());
             let _ =
@@ -99,7 +99,14 @@ fn more_clients_fail(profile: &ProfileV1, peak: &Peak) -> bool {
     more.filter_map(|t| t.success_ratio).any(|ratio| ratio < SUCCESS_MIN_RATIO)
 }
 
-fn peak_lines(peak: &Peak, more_clients_fail: bool, out: &mut String) {
+/// Whether the most clients that were to be tried brought the most.
+pub(super) fn still_rose(profile: &ProfileV1, peak: &Peak) -> bool {
+    profile.plan.clients_max == Some(peak.clients)
+}
+
+fn peak_lines(profile: &ProfileV1, peak: &Peak, out: &mut String) {
+    let more_clients_fail = more_clients_fail(profile, peak);
+    let still_rose = still_rose(profile, peak);
     let rate = number(peak.rate_per_s);
     let interval = match (peak.low, peak.high) {
         (Some(low), Some(high)) => format!(" ({} to {})", number(low), number(high)),
@@ -113,7 +120,10 @@ fn peak_lines(peak: &Peak, more_clients_fail: bool, out: &mut String) {
         ("connections", Some(n)) => {
             format!("the server let no more than {} connections stand", count(n))
         }
-        ("clients", _) => "that was the most clients to be tried, and the rate still rose".to_owned(),
+        ("clients", _) if still_rose => {
+            "that was the most clients to be tried, and the rate still rose".to_owned()
+        }
+        ("clients", _) => "the most clients came before a second doubling without a gain".to_owned(),
         ("server", _) if more_clients_fail => {
             "with more clients requests failed: the server was the limit".to_owned()
         }
@@ -128,7 +138,8 @@ fn capacity_lines(capacity: &CapacityAtObjective, out: &mut String) {
     let bounds = match (capacity.low, capacity.high) {
         (Some(low), Some(high)) => format!("between {} and {}", per_s(low), per_s(high)),
         (Some(low), None) => format!("{LOWER_BOUND}{}", per_s(low)),
-        (None, Some(high)) => format!("missed at every rate tried, down to {}", per_s(high)),
+        (None, Some(_)) if capacity.high_is_peak => "met at no rate that was tried".to_owned(),
+        (None, Some(high)) => format!("met at no rate that was tried, missed from {} on", per_s(high)),
         (None, None) => "not known: no trial could decide".to_owned(),
     };
     let _ = writeln!(out, "objective    {}\n             {bounds}", capacity.objective);
@@ -136,7 +147,7 @@ fn capacity_lines(capacity: &CapacityAtObjective, out: &mut String) {
         let _ = writeln!(out, "             {text}");
     };
     if capacity.high_is_peak {
-        say("the upper bound is the peak, above which no rate is sustained".to_owned());
+        say("above the peak of the sweep no rate was tried".to_owned());
     }
     if let Some((least, greatest)) = capacity.undecided {
         let rates = match least == greatest {

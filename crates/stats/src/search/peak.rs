@@ -12,7 +12,7 @@ const WITHOUT_GAIN_MAX: u32 = 2;
 /// The sweep: clients doubling from one, each held against the best so far; then the best once more.
 ///
 /// - A trial that the generator limited drives the sweep on while rates rise, but is never the peak: where it
-///   is the best in the end, the answer is a lower bound.
+///   is the best in the end, or one of those that brought no more, the answer is a lower bound.
 /// - One that fails otherwise counts as a doubling without gain.
 /// - Without an interval on both sides a gain is decided on the middle of the ratio alone.
 ///
@@ -28,6 +28,8 @@ pub struct PeakSearch {
     /// The best, measured again.
     again: Option<PeakTrial>,
     without_gain: u32,
+    /// The generator limited one of them.
+    generator_since: bool,
     stop: Option<Stop>,
 }
 
@@ -100,6 +102,7 @@ impl PeakSearch {
             best: None,
             again: None,
             without_gain: 0,
+            generator_since: false,
             stop: None,
         }
     }
@@ -126,6 +129,14 @@ impl PeakSearch {
         }
     }
 
+    /// How many trials follow the one that [`PeakSearch::next`] asks for, at the least.
+    pub fn at_least_left(&self) -> u32 {
+        match self.phase {
+            Phase::Sweep { .. } => WITHOUT_GAIN_MAX - self.without_gain.min(WITHOUT_GAIN_MAX),
+            Phase::Again { .. } | Phase::Done => 0,
+        }
+    }
+
     /// The peak as far as it is known; `None` where nothing could be measured.
     pub fn answer(&self) -> Option<Peak> {
         let best = self.best?;
@@ -133,7 +144,7 @@ impl PeakSearch {
         Some(Peak {
             clients: best.clients,
             rate_per_s: shown.rate_per_s,
-            is_lower_bound: shown.standing == Standing::Generator,
+            is_lower_bound: shown.standing == Standing::Generator || self.generator_since,
             confirmed: self.again.is_some(),
             stop: self.stop.unwrap_or(Stop::Interrupted),
         })
@@ -175,10 +186,12 @@ impl PeakSearch {
         let ratio = trial.rate_per_s.ratio_to(&best.rate_per_s);
         let above = ratio.interval.is_none_or(|interval| interval.low > NO_GAIN_RATIO);
         if above && ratio.value >= GAIN_MIN_RATIO {
-            (self.best, self.without_gain) = (Some(trial), 0);
+            (self.best, self.without_gain, self.generator_since) = (Some(trial), 0, false);
             return;
         }
         self.without_gain += 1;
+        // A generator without room brings no more either, so this doubling says nothing of the server.
+        self.generator_since |= trial.standing == Standing::Generator;
         // The same rate, and this time the generator had room: it is the server's.
         let limited = best.standing == Standing::Generator && trial.standing == Standing::Usable;
         if limited && ratio.value * GAIN_MIN_RATIO >= 1.0 {

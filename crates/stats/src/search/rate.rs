@@ -119,6 +119,17 @@ impl RateSearch {
         Some(RateStep { rate_per_s, length })
     }
 
+    /// How many further steps of the longest time there may be, this one included; `None` while a side has no
+    /// bound.
+    pub fn steps_left(&self) -> Option<u32> {
+        let bounds = self.bounds();
+        let top = [bounds.high_per_s, bounds.generator_per_s, self.ceiling_per_s];
+        let (low, top) = (bounds.low_per_s?, top.into_iter().flatten().reduce(f64::min)?);
+        let halvings = libm::log2(((top - low) / ((CLOSE_RATIO - 1.0) * low)).max(1.0));
+        // Every rate may be undecided at first, and at two shorter times.
+        Some((libm::ceil(halvings) as u32).clamp(1, (TRIALS_MAX - self.steps.min(TRIALS_MAX)) as u32))
+    }
+
     /// The bounds so far.
     pub fn answer(&self) -> RateBounds {
         RateBounds { complete: self.next().is_none() && self.steps < TRIALS_MAX, ..self.bounds() }
