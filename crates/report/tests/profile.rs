@@ -268,6 +268,9 @@ fn the_reference_is_of_one_server_that_is_never_idle_at_the_peak() {
     assert!((references.service_mean_ns - 1e9 / 499.0).abs() < 1.0, "{references:?}");
     assert!((references.service_mean_ns + references.way_ns - 2.1e6).abs() < 1.0, "{references:?}");
     // P–K at about half load: 2 ms + 0.5 · 2 ms ÷ (2 · 0.5) = 3 ms, and the way.
+    // From 99.9 % of the peak on the curve would hang on the peak's error.
+    assert!(references.at(0.998 * 499.0).is_some());
+    assert_eq!(references.at(0.9991 * 499.0), None);
     let half = references.points.iter().find(|point| point.rate_per_s == 250.0).unwrap();
     assert!((half.mean_ns - 3.1e6).abs() < 1e4, "{half:?}");
     // A server of several workers has none: one client sees far more than 1 ÷ peak.

@@ -24,6 +24,9 @@ const SINGLE_SERVER_RATIO: std::ops::Range<f64> = 0.8..1.5;
 const MD1_BELOW: f64 = 0.5;
 /// … and above this neither's.
 const MM1_BELOW: f64 = 2.0;
+/// So near saturation a queue takes longer than any trial to fill, and an error of 0.1 % of the peak, which is
+/// less than its interval, decides the curve.
+const REFERENCE_BELOW_RATIO: f64 = 0.999;
 
 /// What was found, before it is published.
 #[derive(Debug)]
@@ -368,10 +371,11 @@ pub fn references(trials: &[TrialV1], peak: Option<Peak>, plan: &ProfilePlan) ->
 }
 
 impl References {
-    /// What the law says at a rate; `None` where the server would not keep up.
+    /// What the law says at a rate; `None` where the server would hardly keep up, from a utilisation of
+    /// [`REFERENCE_BELOW_RATIO`] on.
     pub fn at(&self, rate_per_s: f64) -> Option<ReferencePoint> {
         let service_rate_per_s = 1e9 / self.service_mean_ns;
-        if !(0.0 < rate_per_s && rate_per_s < service_rate_per_s) {
+        if !(0.0 < rate_per_s && rate_per_s < REFERENCE_BELOW_RATIO * service_rate_per_s) {
             return None;
         }
         let (mean, quantile): (f64, fn(f64, f64, f64) -> f64) = match self.law.as_str() {
