@@ -12,6 +12,7 @@
 use plimsoll_core::Span;
 
 use crate::histogram::Histogram;
+use crate::interval::{Tail, surprising_count};
 use crate::windows::{WindowRow, Windows};
 
 /// The fewest batches a spread is told from.
@@ -190,15 +191,17 @@ impl<'a> Series<'a> {
         BatchMeans::of(&parts).map(|means| means.n_eff(means.mean * (1.0 - means.mean), response.count()))
     }
 
-    /// True where quantile `q` of the headline response is above `bound_ns` in each fifth of the run: for
-    /// a true quantile below it that is one chance in 2^5, which is less than an interval leaves open. So
-    /// a run that gets slower all the time, and is worth no interval, can still miss a bound for sure.
+    /// True where in each fifth of the run so many headline responses are above `bound_ns` that quantile `q`
+    /// can hardly lie below it: were it on the bound, the number above it in a fifth of n would be binomial
+    /// with n and 1 − q, and all five would be so high with a chance of at most 2.5 %, which is what an
+    /// interval leaves open on a side. So a run that gets slower all the time, and is worth no interval, can
+    /// still miss a bound for sure.
     pub fn is_above_throughout(&self, q: f64, bound_ns: u64) -> bool {
         const PARTS: usize = 5;
         let is_above = |rows: &[WindowRow<'_>]| {
             let count: u64 = rows.iter().map(WindowRow::response_count).sum();
             let above: u64 = rows.iter().map(|row| row.responses_at_and_above(bound_ns).1).sum();
-            above as f64 > (1.0 - q) * count as f64
+            above >= surprising_count(count, 1.0 - q, Tail::OF_EACH_OF_FIVE)
         };
         let size = self.rows.len() / PARTS;
         self.rows.len() >= MIN_BATCHES && self.rows[self.rows.len() % PARTS..].chunks(size).all(is_above)
