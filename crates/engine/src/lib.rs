@@ -10,6 +10,7 @@
 //! One thread a worker; workers share nothing but a command channel. This is the only crate of the
 //! project with `unsafe` code (receive time stamps, kqueue, getrusage) and with threads of its own.
 
+mod busy;
 pub mod execute;
 mod growth;
 mod list;

@@ -20,6 +20,7 @@ use plimsoll_core::{DropReason, Failure, Outcome, Sample, Span, Timestamp};
 use plimsoll_proto::Answer;
 use plimsoll_stats::Recorder;
 
+use crate::busy::Busy;
 use crate::execute::{Attempt, AttemptEnd, AttemptResult, Execute, Progress, Room};
 use crate::growth::Growth;
 use crate::list::SlotList;
@@ -145,6 +146,7 @@ pub struct Worker<S: System, X: Execute<S>, D: Dispatcher> {
     /// When the head was first put off, no connection being idle.
     put_off_since: Option<Timestamp>,
     growth: Growth,
+    busy: Busy,
     /// When opening a connection that was not worth it is thought of again.
     ask_again: Timestamp,
     in_flight: u64,
@@ -175,6 +177,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             quiet: true,
             put_off_since: None,
             growth: Growth::default(),
+            busy: Busy::default(),
             ask_again: Timestamp::MAX,
             in_flight: 0,
             over: false,
@@ -209,6 +212,13 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         self.recorder
     }
 
+    /// The share of the rate window that was work, spinning apart, 0..=1; of a window that has not ended,
+    /// up to now. `None` where it did not begin.
+    pub fn busy_ratio(&mut self) -> Option<f64> {
+        self.end_of_busy();
+        self.busy.ratio()
+    }
+
     /// Has the executor hand over what it has to record; every turn does so.
     pub fn report(&mut self) {
         self.executor.report(&mut self.recorder);
@@ -234,6 +244,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         self.stopped = true;
         let now = self.system.now();
         self.dispatcher.stop(now);
+        self.end_of_busy();
         self.recorder.set_window_end(self.recorder.config().window_end.min(now));
         self.drain_end = self.drain_end.min(now.saturating_add(drain));
     }
@@ -261,6 +272,9 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
     /// Whoever drives several workers in one simulated world calls the two parts himself.
     pub fn begin_turn(&mut self) -> Option<Wake> {
         let now = self.system.now();
+        if self.next_busy() <= now {
+            self.busy.read(now, self.system.usage());
+        }
         // Timeouts fire before the drain ends, and nothing is sent after it.
         let fired = self.fire_timers(now);
         if now >= self.drain_end {
@@ -447,7 +461,21 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         };
         let timers = [copy, late].into_iter().flatten().min().unwrap_or(Timestamp::MAX);
         let ask_again = if self.ask_again > now { self.ask_again } else { Timestamp::MAX };
-        timers.min(self.executor.next_timer()).min(self.drain_end).min(ask_again)
+        timers.min(self.executor.next_timer()).min(self.drain_end).min(ask_again).min(self.next_busy())
+    }
+
+    /// When the processor time is to be read: where the rate window begins, and where it ends.
+    #[inline]
+    fn next_busy(&self) -> Timestamp {
+        let config = self.recorder.config();
+        self.busy.next(config.start, config.window_end)
+    }
+
+    /// The rate window ends now, if it has begun and not ended.
+    fn end_of_busy(&mut self) {
+        if self.busy.has_begun() {
+            self.busy.read(self.system.now(), self.system.usage());
+        }
     }
 
     /// True when something ended, so that more may be due.

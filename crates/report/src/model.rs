@@ -276,7 +276,7 @@ pub struct Generator {
     pub cpu_user_ns: u64,
     /// Processor time in the kernel.
     pub cpu_system_ns: u64,
-    /// The busiest worker's share of time that was work, spinning apart.
+    /// The busiest worker's share of the rate window that was work, spinning apart.
     pub busy_ratio: Option<f64>,
     /// The largest resident memory.
     pub max_rss_bytes: Option<u64>,

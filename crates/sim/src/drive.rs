@@ -51,6 +51,8 @@ pub struct Run {
     pub connecting: usize,
     /// Connections that stood before the start.
     pub opened_ahead: u64,
+    /// The busiest worker's share of its time inside the rate window that was work: readings of the clock.
+    pub busy_ratio: Option<f64>,
 }
 
 type SimWorker = Worker<SimSystem, Pool<SimSystem>, Tap>;
@@ -111,6 +113,7 @@ impl Simulation {
             connections: ConnectionCounts::default(),
             connecting: 0,
             opened_ahead,
+            busy_ratio: None,
         };
         let mut interrupts = self.interrupts.iter().copied().enumerate().peekable();
         let mut wakes: Vec<Option<Wake>> = vec![None; workers.len()];
@@ -167,6 +170,7 @@ impl Run {
         self.connections.established += counts.established;
         self.connections.by_address.extend(counts.by_address);
         self.connecting += worker.executor().connecting();
+        self.busy_ratio = [self.busy_ratio, worker.busy_ratio()].into_iter().flatten().reduce(f64::max);
         self.recorder.merge(&worker.into_recorder());
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::rc::Rc;
 
-use plimsoll_core::Timestamp;
+use plimsoll_core::{Span, Timestamp};
 use plimsoll_engine::system::{Address, Ready, Received, System, Usage};
 
 use crate::server::{Acceptance, Deed, Net, Server};
@@ -101,7 +101,7 @@ impl World {
         let mut inner = self.0.borrow_mut();
         inner.ready.push(VecDeque::new());
         inner.left.push(false);
-        SimSystem { world: self.clone(), worker: inner.ready.len() - 1 }
+        SimSystem { world: self.clone(), worker: inner.ready.len() - 1, worked: Span::ZERO }
     }
 
     /// The server's addresses.
@@ -347,6 +347,8 @@ impl Inner {
 pub struct SimSystem {
     world: World,
     worker: usize,
+    /// What readings of the clock took: all the work there is here.
+    worked: Span,
 }
 
 impl System for SimSystem {
@@ -355,6 +357,7 @@ impl System for SimSystem {
     fn now(&mut self) -> Timestamp {
         let mut inner = self.world.0.borrow_mut();
         if !inner.wire.reading.is_zero() {
+            self.worked += inner.wire.reading;
             let end = inner.now + inner.wire.reading;
             inner.happen_until(end);
         }
@@ -463,6 +466,6 @@ impl System for SimSystem {
     }
 
     fn usage(&self) -> Usage {
-        Usage::default()
+        Usage { cpu: self.worked, spun: Span::ZERO }
     }
 }

@@ -103,6 +103,31 @@ fn a_late_worker_gives_the_next_address_the_whole_connect_timeout() {
     assert_eq!(run.samples[0].blocked(), ms(602));
 }
 
+/// 1,000/s for 100 ms over 20 µs a reading: what that costs is seen inside the window, whatever comes
+/// before and after it.
+#[test]
+fn a_worker_is_as_busy_as_in_its_rate_window_however_long_the_drain_and_the_warm_up() {
+    let wire = || Wire { reading: Span::from_us(20), ..Wire::default() };
+    let simulation = |plan, answer| Simulation::new(plan, after(answer)).over(wire());
+    let busy = |plan, answer| simulation(plan, answer).run().busy_ratio;
+    let busy_until = |plan, answer, at| simulation(plan, answer).interrupt_at(at).run().busy_ratio;
+    let plan = || Plan { timeout: ms(60_000), drain: ms(60_000), ..even("1000/s", ms(100)) };
+    let alone = busy(plan(), ms(1)).unwrap();
+    assert!((0.05..0.95).contains(&alone), "{alone}");
+    // The answers come after 10 s. Sending is in the window, each request on a connection of its own.
+    let drained = busy(plan(), ms(10_000)).unwrap();
+    assert!((0.5..2.0).contains(&(drained / alone)), "{drained}, {alone}");
+    // Cut short half-way, with a drain of 1 s.
+    let cut = busy_until(plan(), ms(10_000), at_ms(50)).unwrap();
+    assert!((0.8..1.25).contains(&(cut / drained)), "{cut}, {drained}");
+    // Idle until the measured part begins.
+    let warmed = Plan { warmup: ms(5_000), ..closed_count(1, 100) };
+    assert!(busy(warmed, ms(10)).unwrap() < 0.05);
+    // Cut short before it: there is no window.
+    let unbegun = Plan { warmup: ms(5_000), ..plan() };
+    assert_eq!(busy_until(unbegun, ms(1), at_ms(1_000)), None);
+}
+
 fn skipping(plan: Plan, within: Span) -> Plan {
     Plan { late: LatePolicy::Skip(within), ..plan }
 }

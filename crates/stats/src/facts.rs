@@ -23,8 +23,8 @@ pub struct RunFacts {
     pub cpu_user: Span,
     /// Processor time of the process in the kernel.
     pub cpu_system: Span,
-    /// The share of the busiest worker's time that was work, spinning apart; 0..=1, `None` where it
-    /// was not measured.
+    /// The busiest worker's share of its rate window that was work, spinning apart; 0..=1, `None` where
+    /// it was not measured.
     pub busy_ratio: Option<f64>,
     /// The largest resident memory of the process.
     pub max_rss_bytes: Option<u64>,

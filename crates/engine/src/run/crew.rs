@@ -20,7 +20,7 @@ use super::{RunError, Watch, machine, wall_clock_in};
 use crate::execute::Execute;
 use crate::os::{Calibration, Os, monotonic_ns};
 use crate::pool::{ConnectionCounts, Pool, PoolLimits, TargetSetup};
-use crate::system::{System, Usage};
+use crate::system::System;
 use crate::worker::{Rules, Turn, Worker};
 
 /// How soon after all are set up the run's clock starts: time for every thread to wake.
@@ -59,7 +59,7 @@ pub(super) struct End {
     number: usize,
     recorder: Recorder,
     pub(super) counts: ConnectionCounts,
-    pub(super) usage: Usage,
+    pub(super) busy_ratio: Option<f64>,
     pub(super) finished: Timestamp,
     pub(super) kernel_stamps: Option<bool>,
     /// What ended the run before its time.
@@ -337,7 +337,6 @@ impl Job {
         let _ = self.messages.send(Message::SetUp);
         self.gate.barrier.wait();
         self.gate.barrier.wait();
-        let before = worker.system().usage();
         match self.gate.origin_ns.get().copied().flatten() {
             None => worker.report(),
             Some(origin_ns) => {
@@ -351,7 +350,7 @@ impl Job {
                 }
             }
         }
-        self.send_end(worker, before, fault);
+        self.send_end(worker, fault);
     }
 
     /// Lets word to servers that requests are no longer wanted go out, for a moment. The run is over.
@@ -416,12 +415,8 @@ impl Job {
         }
     }
 
-    fn send_end(&self, mut worker: RunWorker, before: Usage, fault: Option<io::Error>) {
-        let after = worker.system().usage();
-        let usage = Usage {
-            cpu: Span::from_ns(after.cpu.as_ns().saturating_sub(before.cpu.as_ns())),
-            spun: Span::from_ns(after.spun.as_ns().saturating_sub(before.spun.as_ns())),
-        };
+    fn send_end(&self, mut worker: RunWorker, fault: Option<io::Error>) {
+        let busy_ratio = worker.busy_ratio();
         let finished = match self.gate.origin_ns.get().copied().flatten() {
             Some(_) => worker.system().now(),
             None => Timestamp::ZERO,
@@ -431,7 +426,7 @@ impl Job {
         let end = End {
             number: self.number,
             counts: worker.executor().counts(),
-            usage,
+            busy_ratio,
             finished,
             kernel_stamps: worker.system().has_stamps(),
             fault,

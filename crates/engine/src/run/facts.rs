@@ -30,9 +30,7 @@ pub(super) fn gather(
         }
     }
     // The busiest worker counts: the others cannot take its share over.
-    let busy =
-        |cpu: Span, spun: Span| cpu.as_ns().saturating_sub(spun.as_ns()) as f64 / elapsed.as_ns() as f64;
-    let busiest = log.ends.iter().map(|end| busy(end.usage.cpu, end.usage.spun)).reduce(f64::max);
+    let busiest = log.ends.iter().filter_map(|end| end.busy_ratio).reduce(f64::max);
     let sum = |of: fn(&super::crew::End) -> u64| log.ends.iter().map(of).sum::<u64>();
     let fault = |end: &super::crew::End| {
         end.fault.as_ref().map(|error| {
@@ -54,7 +52,7 @@ pub(super) fn gather(
         receive_clock: receive_clock(log),
         cpu_user: process.cpu_user - used_before.cpu_user,
         cpu_system: process.cpu_system - used_before.cpu_system,
-        busy_ratio: busiest.filter(|ratio| ratio.is_finite()),
+        busy_ratio: busiest,
         max_rss_bytes: Some(process.max_rss_bytes),
         connections: ConnectionFacts {
             wanted: log.wanted,
