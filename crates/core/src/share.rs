@@ -104,15 +104,30 @@ fn warmup_schedule(plan: &Plan) -> Option<Schedule> {
     Some(Schedule::new(profile, *arrivals, Stream::new(plan.seed, "warm-up arrivals"), Timestamp::ZERO))
 }
 
-/// The length of the series' windows for a measured part of length `measured`: 100 ms in runs under
-/// 20 s or of unknown length, else 1 s.
+/// The length with which the series' windows begin. How long a run will be is not known: a count, an interrupt
+/// or intervals that are narrow enough may end it.
+pub const FIRST_WINDOW_LENGTH: Span = Span::from_ms(100);
+
+/// The least length of the windows of a run that is over, with a measured part of length `measured`: 100 ms
+/// under 20 s or where it is unknown, else 1 s.
 pub fn window_length(measured: Span) -> Span {
-    if (Span::from_secs(20)..Span::MAX).contains(&measured) { Span::from_secs(1) } else { Span::from_ms(100) }
+    if (Span::from_secs(20)..Span::MAX).contains(&measured) {
+        Span::from_secs(1)
+    } else {
+        FIRST_WINDOW_LENGTH
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_of_a_run_that_is_over_are_seconds_from_20_s_on() {
+        let length_ms = |ms: u64| window_length(Span::from_ms(ms)).as_ns() / 1_000_000;
+        assert_eq!([0, 2_000, 19_999, 20_000, 3_600_000].map(length_ms), [100, 100, 100, 1_000, 1_000]);
+        assert_eq!(window_length(Span::MAX), FIRST_WINDOW_LENGTH);
+    }
 
     #[test]
     fn shares_of_a_total_differ_by_at_most_one_and_lose_nothing() {

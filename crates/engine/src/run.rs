@@ -9,7 +9,7 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 use plimsoll_core::plan::{Load, Plan, WaitStrategy};
-use plimsoll_core::share::{Times, window_length};
+use plimsoll_core::share::{FIRST_WINDOW_LENGTH, Times, window_length};
 use plimsoll_core::{Span, Timestamp};
 use plimsoll_stats::{RecorderConfig, RunFacts, Snapshot};
 
@@ -117,15 +117,16 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
         operations: plan.operations.len(),
         start: times.start,
         window_end: times.end,
-        window_length: window_length(times.end.since_or_zero(times.start)),
+        window_length: FIRST_WINDOW_LENGTH,
     };
     let kit = Kit { plan, targets: &targets, calibration, strategy, config, schedule_end: times.end };
     let mut crew = Crew::set_up(&kit, watch)?;
     let started_at = crew.start();
     crew.oversee(watch);
     let interrupted = watch.interrupts() > 0;
-    let (recorder, log) = crew.finish();
+    let (mut recorder, log) = crew.finish();
     let window = window(plan, &times, log.window_end(), log.finished());
+    recorder.lengthen_windows(window_length(window));
     let facts = facts::gather(plan, started_at, window, strategy, interrupted, &used_before, &log);
     Ok(Outcome { snapshot: Snapshot::new(log.snapshots() + 1, recorder), facts })
 }

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use plimsoll_core::plan::{Load, Operation, Plan, Target, WaitStrategy};
-use plimsoll_core::share::{Share, Times, dispatcher, window_length};
+use plimsoll_core::share::{FIRST_WINDOW_LENGTH, Share, Times, dispatcher};
 use plimsoll_core::{Span, Template, Timestamp};
 use plimsoll_engine::os::{Calibration, Os};
 use plimsoll_engine::pool::{Pool, PoolLimits, TargetSetup};
@@ -142,7 +142,7 @@ fn an_answer_left_unread_is_not_reported_as_slow_and_read_lag_has_it() {
         operations: 1,
         start: times.start,
         window_end: times.end,
-        window_length: window_length(Span::MAX),
+        window_length: FIRST_WINDOW_LENGTH,
     });
     let limits = PoolLimits { connections: 1, connect_timeout: plan.connect_timeout, timeout: plan.timeout };
     let setup =

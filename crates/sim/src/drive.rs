@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use plimsoll_core::dispatch::{Action, Dispatcher};
 use plimsoll_core::plan::{Load, Plan, Request};
-use plimsoll_core::share::{Share, Times, dispatcher, window_length};
+use plimsoll_core::share::{FIRST_WINDOW_LENGTH, Share, Times, dispatcher};
 use plimsoll_core::{Sample, Timestamp};
 use plimsoll_engine::execute::Execute;
 use plimsoll_engine::pool::{ConnectionCounts, Pool, PoolLimits, TargetSetup};
@@ -96,7 +96,7 @@ impl Simulation {
             operations: self.plan.operations.len(),
             start: times.start,
             window_end: times.end,
-            window_length: window_length(times.end.since_or_zero(times.start)),
+            window_length: FIRST_WINDOW_LENGTH,
         };
         let samples = Rc::new(RefCell::new(Vec::new()));
         let mut workers: Vec<Option<SimWorker>> = (0..self.plan.workers)

@@ -184,3 +184,15 @@ fn connections_of_a_closed_loop_are_opened_before_the_clock_starts() {
     assert_eq!(count(&run, |sample| sample.blocked() > Span::ZERO), 0);
     assert_eq!(run.recorder.counts().due, 15, "a request takes one second for each client");
 }
+
+/// A trial that may take a minute ends when its rate is known well enough, which windows of a second would
+/// not tell before 10 s.
+#[test]
+fn a_run_of_a_minute_that_is_ended_after_2_s_has_intervals() {
+    let simulation = Simulation::new(even("200/s", ms(60_000)), after(ms(3))).interrupt_at(at_ms(2_000));
+    let run = run(simulation);
+    let series = plimsoll_stats::Series::new(run.recorder.windows(), ms(2_000));
+    let rate = series.achieved_per_s().unwrap();
+    assert!((rate.mean - 200.0).abs() < 5.0 && rate.batches >= 10.0, "{rate:?}");
+    assert!(series.mean_response().is_some());
+}

@@ -29,7 +29,7 @@ pub struct RecorderConfig {
     pub start: Timestamp,
     /// The end of the rate window, itself not in it; [`Timestamp::MAX`] while it is not known.
     pub window_end: Timestamp,
-    /// The length of the series' windows before any are merged: 100 ms in runs under 20 s, else 1 s.
+    /// The length of the series' windows before any are merged.
     pub window_length: Span,
 }
 
@@ -163,7 +163,7 @@ impl Recorder {
             warmup: Counts::default(),
             carried: Carried::default(),
             operations: vec![OperationRecorder::default(); config.operations],
-            windows: Windows::new(config.start, config.window_length, config.window_end == Timestamp::MAX),
+            windows: Windows::new(config.start, config.window_length),
             connect: Histogram::new(),
             bytes_sent: 0,
             bytes_received: 0,
@@ -258,6 +258,11 @@ impl Recorder {
     /// request recorded so far, since what is recorded stays as it was counted.
     pub fn set_window_end(&mut self, end: Timestamp) {
         self.config.window_end = end;
+    }
+
+    /// Merges windows of the series that are shorter than `least`, the run being over.
+    pub fn lengthen_windows(&mut self, least: Span) {
+        self.windows.lengthen_to(least);
     }
 
     /// Adds what `other` recorded.

@@ -4,8 +4,9 @@
 //! Latencies and due requests are counted by due time, sends by the moment of sending, ends by the
 //! moment of the end; the windows cover the drain, so each column adds up to the run's total. There
 //! are at most [`MAX_WINDOWS`]: beyond that, neighbours are merged and every window is twice as
-//! long. Windows under a second, meant for runs under 20 s, are merged sooner in a longer run. Window `i` of a run always begins at `i` lengths from the schedule's start, so windows of
-//! different workers fit onto each other.
+//! long. Windows under a second, with which every run begins, become seconds sooner. Window `i` of a run
+//! always begins at `i` lengths from the schedule's start, so windows of different workers fit onto each
+//! other.
 //!
 //! # Memory
 //! Only the windows from the first touched to the last are kept, each with the pages of its two
@@ -21,12 +22,12 @@ use crate::buckets::{Buckets, nearest_rank};
 /// The most windows of a run.
 pub const MAX_WINDOWS: u64 = 600;
 
-/// 100 ms doubled to nearly a second: windows shorter than this are for short runs.
-const LONG: Span = Span::from_ms(800);
-/// The most short windows where the run's end is known: those of 20 s in steps of 100 ms, and a drain.
+/// Windows shorter than this are for short runs, and for the beginning of those that may be: a trial ends when
+/// its intervals are narrow, and those need ten windows.
+const LONG: Span = Span::from_secs(1);
+/// The most short windows: those of 20 s in steps of 100 ms, and a drain. Then all become at least
+/// [`LONG`].
 const MAX_SHORT_WINDOWS: u64 = 256;
-/// And where only a request count ends it, which may be soon or never: memory must not grow with it.
-const MAX_SHORT_WINDOWS_OPEN_ENDED: u64 = 96;
 
 /// Counts an octave in a window's histograms: 2 significant digits, as HdrHistogram lays them out.
 const SLOTS: usize = 128;
@@ -36,10 +37,9 @@ const SLOTS: usize = 128;
 pub struct Windows {
     start: Timestamp,
     base_length: Span,
-    /// So many windows shorter than [`LONG`] are kept; then all become at least that long.
-    max_short: u64,
-    /// Windows are `base_length` · 2^doublings long.
-    doublings: u32,
+    /// Windows are `base_length` · `factor` long. It grows by the same steps in all windows of a run, so
+    /// that of two the smaller divides the greater.
+    factor: u64,
     /// The index of `kept[0]` among all windows from the start.
     first: u64,
     kept: VecDeque<Window>,
@@ -97,14 +97,12 @@ impl Windows {
     ///
     /// # Panics
     /// When `base_length` is zero.
-    pub(crate) fn new(start: Timestamp, base_length: Span, open_ended: bool) -> Self {
-        let max_short = if open_ended { MAX_SHORT_WINDOWS_OPEN_ENDED } else { MAX_SHORT_WINDOWS };
+    pub(crate) fn new(start: Timestamp, base_length: Span) -> Self {
         assert!(!base_length.is_zero(), "windows need a length");
         Self {
             start,
             base_length,
-            max_short,
-            doublings: 0,
+            factor: 1,
             first: 0,
             kept: VecDeque::new(),
             spare: Vec::new(),
@@ -163,12 +161,12 @@ impl Windows {
             (other.start, other.base_length),
             "only windows of one run can be merged"
         );
-        while self.doublings < other.doublings {
-            self.double();
+        if self.factor < other.factor {
+            self.lengthen(other.factor / self.factor);
         }
-        let shift = self.doublings - other.doublings;
+        let by = self.factor / other.factor;
         for (index, theirs) in (other.first..).zip(&other.kept) {
-            let mine = index >> shift;
+            let mine = index / by;
             let behind_ns = (mine + 1) * self.length_ns() - (index + 1) * other.length_ns();
             self.window(mine).add(theirs, behind_ns);
         }
@@ -180,6 +178,13 @@ impl Windows {
         for mut window in self.kept.drain(..) {
             window.clear();
             self.spare.push(window);
+        }
+    }
+
+    /// Makes windows shorter than `least` at least so long.
+    pub(crate) fn lengthen_to(&mut self, least: Span) {
+        if self.length() < least {
+            self.lengthen(least.as_ns().div_ceil(self.length_ns()));
         }
     }
 
@@ -211,7 +216,7 @@ impl Windows {
     }
 
     fn length_ns(&self) -> u64 {
-        self.base_length.saturating_mul(1 << self.doublings).as_ns()
+        self.base_length.saturating_mul(self.factor).as_ns()
     }
 
     /// The window that holds the moment `offset_ns` after the start; makes windows longer until
@@ -221,13 +226,11 @@ impl Windows {
         if self.last.start_ns <= offset_ns && offset_ns < self.last.end_ns {
             return self.last;
         }
-        if self.length_ns() < LONG.as_ns() && offset_ns / self.length_ns() >= self.max_short {
-            while self.length_ns() < LONG.as_ns() {
-                self.double();
-            }
+        if offset_ns / self.length_ns() >= MAX_SHORT_WINDOWS {
+            self.lengthen_to(LONG);
         }
         while offset_ns / self.length_ns() >= MAX_WINDOWS {
-            self.double();
+            self.lengthen(2);
         }
         let index = offset_ns / self.length_ns();
         let start_ns = index * self.length_ns();
@@ -254,15 +257,15 @@ impl Windows {
         &mut self.kept[at]
     }
 
-    /// Merges every even window with the odd one behind it.
-    fn double(&mut self) {
-        let (length_ns, first) = (self.length_ns(), self.first);
+    /// Makes every window `by` times as long: merges each `by` of them.
+    fn lengthen(&mut self, by: u64) {
+        let (old_ns, first) = (self.length_ns(), self.first);
         let old = std::mem::take(&mut self.kept);
-        self.doublings += 1;
+        self.factor *= by;
         self.last = Bounds::default();
         for (index, mut window) in (first..).zip(old) {
-            let behind_ns = if index % 2 == 0 { length_ns } else { 0 };
-            self.window(index / 2).add(&window, behind_ns);
+            let behind_ns = (index / by + 1) * self.length_ns() - (index + 1) * old_ns;
+            self.window(index / by).add(&window, behind_ns);
             window.clear();
             self.spare.push(window);
         }
