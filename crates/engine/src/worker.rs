@@ -147,6 +147,9 @@ pub struct Worker<S: System, X: Execute<S>, D: Dispatcher> {
     put_off_since: Option<Timestamp>,
     growth: Growth,
     busy: Busy,
+    /// When the last wait came back or, later, the first request left of those in flight; where answers have
+    /// no stamps.
+    unseen_since: Option<Timestamp>,
     /// When opening a connection that was not worth it is thought of again.
     ask_again: Timestamp,
     in_flight: u64,
@@ -178,6 +181,7 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
             put_off_since: None,
             growth: Growth::default(),
             busy: Busy::default(),
+            unseen_since: None,
             ask_again: Timestamp::MAX,
             in_flight: 0,
             over: false,
@@ -294,11 +298,15 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         if !self.again.is_empty() {
             due = now;
         }
+        self.record_poll_gap();
         Some(Wake { due, timer: self.next_timer(now) })
     }
 
     /// The part of a turn after its wait: takes up every socket that is ready.
     pub fn end_turn(&mut self) {
+        if self.system.has_stamps() == Some(false) {
+            self.unseen_since = Some(self.system.now());
+        }
         self.quiet = self.again.is_empty();
         for _ in 0..self.again.len() {
             let Some(ready) = self.again.pop_front() else { break };
@@ -307,6 +315,17 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         while let Some(ready) = self.system.next_ready() {
             self.quiet = false;
             self.take_ready(ready);
+        }
+    }
+
+    /// From the last look at the sockets to the next one, where an answer that comes meanwhile seems to come
+    /// only then. What the wait sleeps is no part of it: an answer ends that.
+    fn record_poll_gap(&mut self) {
+        if let Some(since) = self.unseen_since.take()
+            && self.in_flight > 0
+        {
+            let now = self.system.now();
+            self.recorder.on_poll_gap(now.since(since), now);
         }
     }
 
@@ -541,6 +560,9 @@ impl<S: System, X: Execute<S>, D: Dispatcher> Worker<S, X, D> {
         if live.sent.is_none() {
             live.sent = Some(at);
             self.in_flight += 1;
+            if let Some(since) = self.unseen_since.as_mut().filter(|_| self.in_flight == 1) {
+                *since = at.max(*since);
+            }
             self.recorder.on_in_flight(self.in_flight);
             self.unsent.remove(request.slot);
             // A count ends the schedule with its last request, and that has the whole drain.

@@ -16,7 +16,7 @@ use plimsoll_stats::{
 };
 
 use crate::format::{percentile_label, percentile_name};
-use crate::model::{self, RunV1};
+use crate::model::{self, KERNEL_CLOCK, RunV1};
 use crate::{trust, warnings};
 
 /// The percentiles of every result, beside those asked for.
@@ -76,6 +76,9 @@ impl RunV1 {
             blocked_ns: distributions.of(&total.blocked, Censored::default()),
             schedule_lag_ns: distributions.of(&total.schedule_lag, Censored::default()),
             read_lag_ns: distributions.of(&total.read_lag, Censored::default()),
+            poll_gap_ns: distributions
+                .of(recorder.poll_gap(), Censored::default())
+                .filter(|_| facts.receive_clock != KERNEL_CLOCK),
             first_byte_ns: distributions.of(&total.first_byte, Censored::default()),
             connect_ns: distributions.of(recorder.connect(), Censored::default()),
             server_ns: None,
@@ -118,7 +121,7 @@ impl RunV1 {
         };
         let judged = trust::judge(&run, &series);
         run.warnings = warnings::of(&run, judged.as_ref(), &facts.notes);
-        run.trust = judged.map(trust::published);
+        run.trust = judged.map(|judged| trust::published(judged, &run));
         run
     }
 }

@@ -20,6 +20,9 @@ pub use trust::{Check, CheckStatus, Trust, Verdict};
 /// The name and version of the format.
 pub const FORMAT: &str = "plimsoll-run/1";
 
+/// The `receive_clock` of answers that the kernel stamped.
+pub(crate) const KERNEL_CLOCK: &str = "kernel";
+
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunV1 {
@@ -61,6 +64,10 @@ pub struct RunV1 {
     pub schedule_lag_ns: Option<Distribution>,
     /// The generator's own lateness in reading.
     pub read_lag_ns: Option<Distribution>,
+    /// Without the kernel's stamps: from one look at the sockets to the next while answers were awaited,
+    /// sleep apart. `null` with stamps.
+    #[serde(default)]
+    pub poll_gap_ns: Option<Distribution>,
     /// From send to the first byte of the answer.
     pub first_byte_ns: Option<Distribution>,
     /// Connecting, the TLS handshake included, for every connection that was established.
@@ -405,6 +412,11 @@ impl RunV1 {
         let mut text = serde_json::to_string_pretty(self).expect("every key is text and every number finite");
         text.push('\n');
         text
+    }
+
+    /// Answers were stamped by the kernel, and not by the program when it read them.
+    pub(crate) fn has_kernel_stamps(&self) -> bool {
+        self.plan.receive_clock == KERNEL_CLOCK
     }
 
     /// Reads what [`RunV1::to_json`] wrote, in this or an earlier version.

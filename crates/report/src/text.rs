@@ -168,7 +168,8 @@ fn latency(run: &RunV1, out: &mut String) {
         ("service", &run.service_ns),
         ("schedule lag", &run.schedule_lag_ns),
         ("blocked", &run.blocked_ns),
-        ("read lag", &run.read_lag_ns),
+        // Without stamps answers count as having come when they are read.
+        if run.has_kernel_stamps() { ("read lag", &run.read_lag_ns) } else { ("poll gap", &run.poll_gap_ns) },
         ("connect", &run.connect_ns),
     ];
     let there: Vec<_> = spans.into_iter().filter_map(|(label, span)| Some((label, span.as_ref()?))).collect();

@@ -18,13 +18,15 @@ pub(crate) fn judge(run: &RunV1, series: &Series<'_>) -> Option<Trust> {
     let undropped = counts.ok + counts.failed + counts.timed_out + counts.unfinished;
     let own_failures: u64 = OWN_FAILURES.iter().filter_map(|(name, _)| run.errors.get(*name)).sum();
     let rates = &run.rates;
+    let kernel_stamps = run.has_kernel_stamps();
+    let reads = if kernel_stamps { &run.read_lag_ns } else { &run.poll_gap_ns };
     Some(Trust::of(&Observed {
         open_loop: run.plan.model == Model::Open,
-        kernel_stamps: run.plan.receive_clock == "kernel",
+        kernel_stamps,
         offered_ratio: ratio(rates.offered_per_s, rates.intended_per_s),
         answered_ratio: ratio(rates.achieved_per_s, rates.offered_per_s),
         schedule_lag: run.schedule_lag_ns.as_ref().and_then(lengths),
-        read_lag: run.read_lag_ns.as_ref().and_then(lengths),
+        read_lag: reads.as_ref().and_then(lengths),
         response: run.response_ns.as_ref().and_then(lengths),
         busy_ratio: run.generator.busy_ratio,
         waited_ratio: Some(counts.waited_for_connection as f64 / counts.due as f64),
@@ -40,7 +42,7 @@ fn lengths(distribution: &Distribution) -> Option<Lengths> {
 }
 
 /// As it stands in the result.
-pub(crate) fn published(trust: Trust) -> model::Trust {
+pub(crate) fn published(trust: Trust, run: &RunV1) -> model::Trust {
     model::Trust {
         verdict: match trust.verdict {
             Verdict::Valid => model::Verdict::Valid,
@@ -61,20 +63,18 @@ pub(crate) fn published(trust: Trust) -> model::Trust {
                 },
                 value: check.value,
                 bound: check.bound,
-                text: in_words(check),
+                text: in_words(check, run),
             })
             .collect(),
     }
 }
 
-fn in_words(check: &Check) -> String {
+fn in_words(check: &Check, run: &RunV1) -> String {
     let (Some(value), Some(bound)) = (check.value, check.bound) else {
         let why = match check.subject {
             Subject::RateMet => "only an open loop has a rate to meet",
             Subject::SendsInTime => "only an open loop has a schedule",
-            Subject::ReadsInTime => {
-                "there is nothing to tell it from without the kernel's receive time stamps"
-            }
+            Subject::ReadsInTime => "no answer was read",
             Subject::GeneratorCpu => "the workers' processor time is not known",
             Subject::Success => "every request was dropped",
             _ => "this version does not make it",
@@ -86,6 +86,9 @@ fn in_words(check: &Check) -> String {
             format!("{} of the intended load was sent in time, at least {}", percent(value), percent(bound))
         }
         Subject::SendsInTime => format!("schedule lag p99 {}, at most {}", span(value), span(bound)),
+        Subject::ReadsInTime if !run.has_kernel_stamps() => {
+            format!("poll gap p99 {}, at most {}", span(value), span(bound))
+        }
         Subject::ReadsInTime => format!("read lag p99 {}, at most {}", span(value), span(bound)),
         Subject::GeneratorCpu => {
             format!("the busiest worker was busy {}, below {}", percent(value), percent(bound))

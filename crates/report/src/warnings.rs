@@ -101,7 +101,14 @@ pub(crate) fn of(run: &RunV1, judged: Option<&Trust>, notes: &[String]) -> Vec<W
             "lower the rate, use more workers, leave processors free, or wait with --wait spin",
         );
     }
-    if let Some(lag) = outside(Subject::ReadsInTime) {
+    if let Some(gap) = outside(Subject::ReadsInTime).filter(|_| !run.has_kernel_stamps()) {
+        warn(
+            "poll_gap",
+            format!("in 1 % of its turns a worker did not look at its sockets for {} or more", span(gap)),
+            "an answer that came meanwhile has this lateness of the generator in its response",
+            "use more workers, leave processors free, or connect by TCP, where the kernel stamps answers",
+        );
+    } else if let Some(lag) = outside(Subject::ReadsInTime) {
         warn(
             "read_lag",
             format!("1 % of the answers lay unread for {} or more", span(lag)),

@@ -104,7 +104,7 @@ fn out_12_the_start_has_a_zone() {
 /// a length of time end in `_ns`, and numbers without a unit are counts, shares or names known here.
 #[test]
 fn out_13_every_duration_key_has_a_unit() {
-    const DURATIONS: [&str; 20] = [
+    const DURATIONS: [&str; 21] = [
         "elapsed",
         "duration",
         "warmup",
@@ -121,6 +121,7 @@ fn out_13_every_duration_key_has_a_unit() {
         "blocked",
         "schedule_lag",
         "read_lag",
+        "poll_gap",
         "first_byte",
         "connect",
         "server",

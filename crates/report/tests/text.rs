@@ -76,6 +76,24 @@ fn out_10_a_server_that_never_answers_gets_a_full_report() {
 }
 
 #[test]
+fn without_kernel_stamps_the_poll_gap_takes_the_place_of_read_lag() {
+    let run = common::without_stamps();
+    let gap = run.poll_gap_ns.as_ref().expect("turns");
+    assert!((500_000..501_000).contains(&gap.percentiles["p99"]), "{gap:?}");
+    let check = run
+        .trust
+        .as_ref()
+        .and_then(|trust| trust.checks.iter().find(|c| c.name == "generator reads in time"));
+    let check = check.expect("every check is listed");
+    assert_eq!(check.status, plimsoll_report::model::CheckStatus::Fail);
+    assert!(check.text.starts_with("poll gap p99 500 µs, at most"), "{}", check.text);
+    assert_eq!(run.warnings.iter().map(|warning| warning.name.as_str()).collect::<Vec<_>>(), ["poll_gap"]);
+    let text = text::render(&run);
+    assert!(text.contains("poll gap") && !text.contains("read lag"), "{text}");
+    assert_eq!(common::healthy().poll_gap_ns, None);
+}
+
+#[test]
 fn out_11_runs_without_a_whole_window_and_without_time_have_no_odd_numbers() {
     let short = common::short();
     assert_eq!((short.rates.achieved_per_s, short.rates.peak_sent_per_s), (Some(40.0), Some(40.0)));

@@ -32,6 +32,24 @@ fn without_stamps_a_response_left_unread_for_5_ms_counts_as_service() {
     assert_eq!((second.due, second.schedule_lag()), (at_ms(15), Span::ZERO));
 }
 
+/// 20 clients and a clock whose every reading takes 1 µs: what a turn costs is the gap between two looks at
+/// the sockets; the 10 ms that the server takes are not, nor is the warm-up.
+#[test]
+fn without_stamps_the_gaps_between_looks_at_the_sockets_are_recorded_and_sleep_is_none() {
+    let gaps = |stamps, requests, server: Span| {
+        let wire = Wire { stamps, reading: Span::from_us(1), ..Wire::default() };
+        let plan = Plan { warmup: ms(100), ..closed_count(20, requests) };
+        run(Simulation::new(plan, after(server)).over(wire)).recorder.poll_gap().clone()
+    };
+    assert_eq!(gaps(true, 200, ms(10)).count(), 0);
+    let own = gaps(false, 200, ms(10));
+    assert!(own.count() >= 10, "{}", own.count());
+    let (least, most) = (own.min().unwrap(), own.max().unwrap());
+    assert!(Span::from_us(2) <= least && most < ms(1), "{least} to {most}");
+    // Twenty answers at once are taken up in one turn.
+    assert!(most >= Span::from_us(20), "{most}");
+}
+
 #[test]
 fn a_late_send_is_schedule_lag_and_nothing_else() {
     let wire = Wire { late_wakes: vec![(at_ms(100), ms(5))], ..Wire::default() };

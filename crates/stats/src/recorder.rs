@@ -42,6 +42,7 @@ pub struct Recorder {
     operations: Vec<OperationRecorder>,
     windows: Windows,
     connect: Histogram,
+    poll_gap: Histogram,
     bytes_sent: u64,
     bytes_received: u64,
     surplus_bytes: u64,
@@ -165,6 +166,7 @@ impl Recorder {
             operations: vec![OperationRecorder::default(); config.operations],
             windows: Windows::new(config.start, config.window_length),
             connect: Histogram::new(),
+            poll_gap: Histogram::new(),
             bytes_sent: 0,
             bytes_received: 0,
             surplus_bytes: 0,
@@ -211,6 +213,15 @@ impl Recorder {
     /// A connection was established; `span` is its connect time, the TLS handshake included.
     pub fn on_connect(&mut self, span: Span) {
         self.connect.record(span);
+    }
+
+    /// A worker that has nothing but its own clock did not look at its sockets for `span`, up to `until`,
+    /// while answers were awaited. Those of the warm-up are left out.
+    #[inline]
+    pub fn on_poll_gap(&mut self, span: Span, until: Timestamp) {
+        if until >= self.config.start {
+            self.poll_gap.record(span);
+        }
     }
 
     /// Bytes went over connections, those of the warm-up and of the protocols below included.
@@ -278,6 +289,7 @@ impl Recorder {
         }
         self.windows.merge(&other.windows);
         self.connect.merge(&other.connect);
+        self.poll_gap.merge(&other.poll_gap);
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.surplus_bytes += other.surplus_bytes;
@@ -301,6 +313,7 @@ impl Recorder {
         self.operations.iter_mut().for_each(OperationRecorder::clear);
         self.windows.clear();
         self.connect.clear();
+        self.poll_gap.clear();
         (self.bytes_sent, self.bytes_received, self.surplus_bytes, self.rows) = (0, 0, 0, 0);
         self.in_flight_max.fill(0);
         (self.in_flight_ns, self.outstanding_ns) = (0, 0);
@@ -354,6 +367,12 @@ impl Recorder {
     /// Connect times of all connections that were established.
     pub fn connect(&self) -> &Histogram {
         &self.connect
+    }
+
+    /// The gaps between a worker's looks at its sockets while answers were awaited, in which one may lie
+    /// unread; recorded only where there are no kernel stamps.
+    pub fn poll_gap(&self) -> &Histogram {
+        &self.poll_gap
     }
 
     /// Bytes sent over all connections.

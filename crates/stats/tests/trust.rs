@@ -73,6 +73,13 @@ fn checks_turn_at_their_bounds() {
             Observed { schedule_lag: lag(50_001), response: response(9_000, 90_000), ..sound() },
             Fail,
         ),
+        // Without stamps the gaps between looks at the sockets are in every response.
+        (
+            Subject::ReadsInTime,
+            Observed { kernel_stamps: false, read_lag: lag(100_000), ..sound() },
+            Observed { kernel_stamps: false, read_lag: lag(100_001), ..sound() },
+            Fail,
+        ),
         (
             Subject::ReadsInTime,
             Observed { read_lag: lag(100_000), ..sound() },
@@ -114,8 +121,8 @@ fn what_does_not_apply_is_not_made() {
     let closed = Observed { open_loop: false, offered_ratio: Some(0.5), ..sound() };
     assert_eq!(status(Subject::RateMet, closed), CheckStatus::NotMade);
     assert_eq!(status(Subject::SendsInTime, closed), CheckStatus::NotMade);
-    let unstamped = Observed { kernel_stamps: false, read_lag: lag(0), ..sound() };
-    assert_eq!(status(Subject::ReadsInTime, unstamped), CheckStatus::NotMade);
+    let unread = Observed { read_lag: None, ..sound() };
+    assert_eq!(status(Subject::ReadsInTime, unread), CheckStatus::NotMade);
     let nothing = Trust::of(&Observed::default());
     assert!(nothing.checks.iter().all(|check| check.status == CheckStatus::NotMade));
 }
@@ -202,6 +209,18 @@ fn verdicts_name_whose_fault_it_is() {
             },
             Invalid,
             Generator,
+        ),
+        (
+            "an open loop without stamps, whose answers lie about unread",
+            Observed { kernel_stamps: false, read_lag: lag(5_000_000), ..sound() },
+            Invalid,
+            Generator,
+        ),
+        (
+            "gaps between looks that are half as long as responses",
+            Observed { kernel_stamps: false, read_lag: lag(2_600_000), ..sound() },
+            Suspect,
+            Limit::None,
         ),
         (
             "clients that wait for the generator",

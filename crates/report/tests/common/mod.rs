@@ -137,6 +137,19 @@ pub(crate) fn healthy() -> RunV1 {
     RunV1::new(&plan, &facts(window), &recorder, &QUANTILES, &objectives)
 }
 
+/// A socket in the file system: the worker looks at it twice a millisecond.
+pub(crate) fn without_stamps() -> RunV1 {
+    let window = Span::from_secs(2);
+    let plan = open_plan(1_000, window);
+    let mut recorder = recorder(&plan, window);
+    for i in 0..2_000 {
+        let due = Span::from_ms(i);
+        record(&mut recorder, sample(due, Span::from_us(2), Span::from_us(1_500 + i % 200), Outcome::Ok));
+        recorder.on_poll_gap(Span::from_us(500), Timestamp::ZERO + due);
+    }
+    RunV1::new(&plan, &RunFacts { receive_clock: "user", ..facts(window) }, &recorder, &QUANTILES, &[])
+}
+
 /// Nobody listens: every connect is refused.
 pub(crate) fn refused() -> RunV1 {
     let window = Span::from_secs(2);
