@@ -24,6 +24,7 @@ pub(crate) fn judge(run: &RunV1, series: &Series<'_>) -> Option<Trust> {
         open_loop: run.plan.model == Model::Open,
         kernel_stamps,
         offered_ratio: ratio(rates.offered_per_s, rates.intended_per_s),
+        dropped_ratio: Some(counts.dropped.values().sum::<u64>() as f64 / counts.due as f64),
         answered_ratio: ratio(rates.achieved_per_s, rates.offered_per_s),
         schedule_lag: run.schedule_lag_ns.as_ref().and_then(lengths),
         read_lag: reads.as_ref().and_then(lengths),

@@ -32,6 +32,8 @@ pub struct Observed {
     pub kernel_stamps: bool,
     /// Offered / intended, 0..=1.
     pub offered_ratio: Option<f64>,
+    /// Requests dropped by policy, of all due.
+    pub dropped_ratio: Option<f64>,
     /// Whole answers inside the rate window for each request sent in it, 0..=1.
     pub answered_ratio: Option<f64>,
     /// schedule_lag.
@@ -54,6 +56,12 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// What was dropped makes up the load that did not leave.
+    fn drops_explain(&self) -> bool {
+        let left = self.offered_ratio.unwrap_or(1.0) + self.dropped_ratio.unwrap_or(0.0);
+        left >= OFFERED_MIN_RATIO
+    }
+
     /// Late reads change numbers: the next request of a client leaves later, and without the kernel's stamps an
     /// answer seems to come when it is read. In an open loop with stamps they are in no number.
     fn late_reads_count(&self) -> bool {
@@ -250,7 +258,7 @@ impl Trust {
         let generator = off(Subject::GeneratorCpu)
             || sends_late && decides(seen.schedule_lag, LAG_DECIDES_RATIO)
             || reads_late && decides(seen.read_lag, reads_decide)
-            || keeps_back && off(Subject::RateMet) && !off(Subject::Connections)
+            || keeps_back && off(Subject::RateMet) && !off(Subject::Connections) && !seen.drops_explain()
             || seen.own_failures_ratio.is_some_and(|ratio| ratio > 1.0 - SUCCESS_MIN_RATIO);
         // A load that did not leave, for neither of the above, waited for connects or was dropped since
         // too many were in flight: both are the server's slowness.

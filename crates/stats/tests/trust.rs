@@ -17,6 +17,7 @@ fn sound() -> Observed {
         open_loop: true,
         kernel_stamps: true,
         offered_ratio: Some(1.0),
+        dropped_ratio: Some(0.0),
         answered_ratio: Some(0.999),
         schedule_lag: lag(20_000),
         read_lag: lag(20_000),
@@ -165,6 +166,18 @@ fn verdicts_name_whose_fault_it_is() {
         (
             "a little late, while requests were dropped for other reasons",
             Observed { schedule_lag: lag(200_000), offered_ratio: Some(0.9), ..sound() },
+            Suspect,
+            Server,
+        ),
+        (
+            "now and then late, while all that did not leave was dropped by policy",
+            Observed {
+                schedule_lag: lag(25_000_000),
+                response: response(2_000_000_000, 4_000_000_000),
+                offered_ratio: Some(0.025),
+                dropped_ratio: Some(0.975),
+                ..sound()
+            },
             Suspect,
             Server,
         ),
