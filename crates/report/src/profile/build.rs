@@ -372,7 +372,7 @@ pub fn references(trials: &[TrialV1], peak: Option<Peak>, plan: &ProfilePlan) ->
 
 impl References {
     /// What the law says at a rate; `None` where the server would hardly keep up, from a utilisation of
-    /// [`REFERENCE_BELOW_RATIO`] on.
+    /// 0.999 of the peak on.
     pub fn at(&self, rate_per_s: f64) -> Option<ReferencePoint> {
         let service_rate_per_s = 1e9 / self.service_mean_ns;
         if !(0.0 < rate_per_s && rate_per_s < REFERENCE_BELOW_RATIO * service_rate_per_s) {
