@@ -185,7 +185,7 @@ impl std::fmt::Display for TlsError {
                 "renew it, mend this machine's clock, or check nothing with -k (PostgreSQL: sslmode=require)"
             }
             "client_certificate_required" => "client certificates cannot be given yet",
-            "not_tls" => "the port may be one without TLS",
+            "not_tls" => "the port may be one for http://",
             _ => return self.0.fmt(f),
         };
         write!(f, "{}; {remedy}", self.0)
