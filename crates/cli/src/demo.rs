@@ -30,7 +30,7 @@ const SERVICE: Span = Span::from_ms(2);
 const STALL: &str = "every=1500ms,for=300ms";
 /// The sweep of act 1.
 const CLIENTS_MAX: u32 = 8;
-const SWEEP: Times = Times { least: Span::from_ms(1_000), most: Span::from_ms(1_500) };
+const SWEEP: Times = Times { least: Span::from_ms(1_000), most: Span::from_ms(1_200) };
 /// The steps of act 2.
 const FRACTIONS: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
 const STEP: Times = Times { least: Span::from_ms(2_500), most: Span::from_ms(2_500) };
