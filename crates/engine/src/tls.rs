@@ -45,15 +45,16 @@ impl TlsSetup {
         };
         let builder = match roots {
             Some(roots) if tls.check_name => builder.with_root_certificates(roots),
-            Some(roots) => {
-                let whole = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
-                    .build()
-                    .map_err(|error| format!("the root certificates cannot be used: {error}"))?;
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(TakesAnyName(whole)))
-            }
-            None => {
-                let any = Arc::new(TakesAnyCertificate(provider));
-                builder.dangerous().with_custom_certificate_verifier(any)
+            roots => {
+                let whole = |roots| {
+                    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                        .build()
+                        .map_err(|error| format!("the root certificates cannot be used: {error}"))
+                };
+                let whole = roots.map(whole).transpose()?;
+                builder
+                    .dangerous()
+                    .with_custom_certificate_verifier(Arc::new(TakesAnyName { whole, provider }))
             }
         };
         let mut config = builder.with_no_client_auth();
@@ -221,9 +222,13 @@ pub(crate) fn reason(error: &TlsError) -> &'static str {
     }
 }
 
-/// Checks who signed the server's certificate, and not for which name.
+/// Takes a certificate for any name, and without a `whole` check of who signed it any certificate; but still has
+/// the peer prove that it holds the key of the one it shows.
 #[derive(Debug)]
-struct TakesAnyName(Arc<WebPkiServerVerifier>);
+struct TakesAnyName {
+    whole: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
 
 impl ServerCertVerifier for TakesAnyName {
     fn verify_server_cert(
@@ -235,8 +240,9 @@ impl ServerCertVerifier for TakesAnyName {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         use CertificateError::{NotValidForName, NotValidForNameContext};
+        let Some(whole) = &self.whole else { return Ok(ServerCertVerified::assertion()) };
         // The name is what is looked at last, so a certificate that fails by it passed everything else.
-        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+        match whole.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Err(Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
                 Ok(ServerCertVerified::assertion())
             }
@@ -250,46 +256,7 @@ impl ServerCertVerifier for TakesAnyName {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
-    }
-}
-
-/// Takes any certificate, but still has the peer prove that it holds the key of the one it shows.
-#[derive(Debug)]
-struct TakesAnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for TakesAnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
@@ -299,11 +266,11 @@ impl ServerCertVerifier for TakesAnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
