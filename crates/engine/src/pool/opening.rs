@@ -43,10 +43,8 @@ impl<S: System> Pool<S> {
         now: Timestamp,
     ) {
         self.note(failure, text);
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        if let (State::Handshaking, Failure::Tls(_)) = (connection.state, failure)
-            && self.try_without_tls(system, id)
-        {
+        let handshaking = self.connections.get_mut(id).is_some_and(|c| c.state == State::Handshaking);
+        if handshaking && matches!(failure, Failure::Tls(_)) && self.try_without_tls(system, id) {
             return;
         }
         let Some(connection) = self.connections.get_mut(id) else { return };
