@@ -74,7 +74,7 @@ struct Session {
     /// What a request to cancel must prove itself with, once the server has said it.
     cancel_key: Option<(i32, i32)>,
     /// The busy request's messages, statement by statement, and where each one's end.
-    queue: Vec<u8>,
+    queue: BytesMut,
     ends: Vec<usize>,
     /// What the server said of its last error.
     error: ServerError,
@@ -132,7 +132,7 @@ impl Postgres {
             phase: Phase::New,
             prepared: vec![false; setup.prepared().len()],
             cancel_key: None,
-            queue: Vec::new(),
+            queue: BytesMut::new(),
             ends: Vec::new(),
             error: ServerError::default(),
             scratch: BytesMut::new(),
@@ -178,9 +178,7 @@ impl Connection for Postgres {
         session.ends.clear();
         let mut first = 0;
         for statement in session.setup.transaction(transaction) {
-            encode::run(session.setup.mode(), statement, first, value, &mut session.scratch);
-            session.queue.extend_from_slice(&session.scratch);
-            session.scratch.clear();
+            encode::run(session.setup.mode(), statement, first, value, &mut session.queue);
             session.ends.push(session.queue.len());
             first += statement.parameters;
         }
@@ -372,13 +370,12 @@ impl Session {
         let (state, fatal) = (self.error.state(), self.error.is_fatal());
         match &mut self.phase {
             Phase::Busy(exchange) => {
-                let sorry = Fault::SqlState(state);
                 if fatal {
                     let token = exchange.token;
                     self.phase = Phase::Closed;
                     events.push(Event::Done { token, result: Ok(Answer::SqlError(state)), reusable: false });
                 } else if !exchange.rolling_back {
-                    exchange.failed.get_or_insert(sorry);
+                    exchange.failed.get_or_insert(Fault::SqlState(state));
                     let (transaction, at) = (exchange.transaction, exchange.at);
                     self.mind_prepared(transaction, at, state);
                 } else {
