@@ -16,9 +16,6 @@ use crate::interval::Interval;
 pub use peak::{Peak, PeakSearch, PeakStep, PeakTrial, Stop};
 pub use rate::{RateBounds, RateSearch, RateStep, RateTrial, Verdict};
 
-/// A trial of which fewer succeed measures how fast a server fails.
-pub const SUCCESS_MIN_RATIO: f64 = 0.99;
-
 /// Whether a trial can be used, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Standing {
@@ -33,7 +30,8 @@ pub enum Standing {
         /// How many were wanted.
         wanted: u64,
     },
-    /// Fewer than [`SUCCESS_MIN_RATIO`] of the requests succeeded.
+    /// Fewer than [`crate::trust::SUCCESS_MIN_RATIO`] of the requests succeeded: it measures how fast a server
+    /// fails.
     Failures {
         /// The share that did.
         success_ratio: f64,

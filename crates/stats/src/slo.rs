@@ -134,25 +134,31 @@ impl Objective {
     }
 
     fn by_interval(&self, evaluation: &Evaluation) -> Status {
-        let (Evaluation { low, high, status, is_lower_bound, .. }, included) =
-            (evaluation, self.bound_included);
-        let below = |value: f64, bound: f64| value < bound || included && value == bound;
-        let above = |value: f64, bound: f64| value > bound || included && value == bound;
+        let Evaluation { low, high, status, is_lower_bound, .. } = evaluation;
         let (worst_meets, best_meets) = match self.subject {
             Subject::Max { .. } | Subject::Rate { .. } => return *status,
             Subject::Quantile { bound, .. } | Subject::Mean { bound } => {
                 let bound_ns = bound.as_ns() as f64;
-                (high.map(|high| below(high, bound_ns)), low.map(|low| below(low, bound_ns)))
+                (high.map(|high| self.is_below(high, bound_ns)), low.map(|low| self.is_below(low, bound_ns)))
             }
-            Subject::Success { bound_ratio } => {
-                (low.map(|low| above(low, bound_ratio)), high.map(|high| above(high, bound_ratio)))
-            }
+            Subject::Success { bound_ratio } => (
+                low.map(|low| self.is_above(low, bound_ratio)),
+                high.map(|high| self.is_above(high, bound_ratio)),
+            ),
         };
         match (status, worst_meets, best_meets) {
             (Status::Fail, _, Some(false)) => Status::Fail,
             (Status::Pass, Some(true), _) if !is_lower_bound => Status::Pass,
             _ => Status::Inconclusive,
         }
+    }
+
+    fn is_below(&self, value: f64, bound: f64) -> bool {
+        value < bound || self.bound_included && value == bound
+    }
+
+    fn is_above(&self, value: f64, bound: f64) -> bool {
+        value > bound || self.bound_included && value == bound
     }
 
     fn by_value(&self, measured: Measured<'_>) -> Evaluation {
@@ -213,7 +219,7 @@ impl Objective {
             return self.evaluation(Status::Inconclusive, None, "no request has a response time");
         };
         let bound_ns = bound.as_ns() as f64;
-        let met = ns < bound_ns || self.bound_included && ns == bound_ns;
+        let met = self.is_below(ns, bound_ns);
         let (status, reason) = match (met, is_lower_bound) {
             (false, _) => (Status::Fail, ""),
             (true, false) => (Status::Pass, ""),
@@ -230,7 +236,7 @@ impl Objective {
         match value {
             None => self.evaluation(Status::Inconclusive, None, "no request was due"),
             Some(ratio) => {
-                let met = ratio > bound_ratio || self.bound_included && ratio == bound_ratio;
+                let met = self.is_above(ratio, bound_ratio);
                 self.evaluation(if met { Status::Pass } else { Status::Fail }, value, "")
             }
         }

@@ -2,11 +2,9 @@
 
 use plimsoll_core::Span;
 use plimsoll_stats::fit::ScalabilityFit;
-use plimsoll_stats::search::{
-    Figure, Peak, PeakTrial, RateBounds, SUCCESS_MIN_RATIO, Standing, Stop, Verdict,
-};
+use plimsoll_stats::search::{Figure, Peak, PeakTrial, RateBounds, Standing, Stop, Verdict};
 use plimsoll_stats::slo::has_samples_beyond;
-use plimsoll_stats::trust::{Limit, Subject};
+use plimsoll_stats::trust::{Limit, SUCCESS_MIN_RATIO, Subject};
 use plimsoll_stats::{Interval, knee, queueing};
 
 use super::text::still_rose;

@@ -3,7 +3,8 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_stats::search::{SUCCESS_MIN_RATIO, Verdict};
+use plimsoll_stats::search::Verdict;
+use plimsoll_stats::trust::SUCCESS_MIN_RATIO;
 
 use super::build::{achieved, has_enough_beyond};
 use super::{CapacityAtObjective, Part, Peak, ProfilePlan, ProfileV1, References, TrialV1};
