@@ -11,7 +11,7 @@ use plimsoll_core::{Span, Timestamp};
 use plimsoll_report::profile::build::{achieved, p99_is_known};
 use plimsoll_report::profile::{Findings, Part, ProfilePlan, text};
 use plimsoll_report::{ProfileV1, RunV1, TrialV1};
-use plimsoll_scenario::{Environment, Machine, RunArgs, lower};
+use plimsoll_scenario::{DESCRIPTORS_KEPT, Environment, MAX_CLIENTS, Machine, RunArgs, lower};
 use plimsoll_stats::search::{Peak, PeakSearch, RateBounds, RateSearch, RateTrial};
 use plimsoll_stats::{ConnectionFacts, HostFacts, Objective, Recorder, RecorderConfig, RunFacts, Snapshot};
 
@@ -35,10 +35,6 @@ const LOOKS: u32 = 3;
 const TRIAL: Times = Times { least: Span::from_secs(2), most: Span::from_secs(10) };
 /// Where none is given: the most clients, if the limit of open files allows them.
 const CLIENTS_MAX: u64 = 16_384;
-/// The most clients that may be asked for, as for a run.
-const CLIENTS_MAX_MAX: u64 = 1_000_000;
-/// Descriptors that a process needs for itself, as for a run.
-const DESCRIPTORS_KEPT: u64 = 64;
 
 /// The flags of the sweep.
 #[derive(Debug, Args)]
@@ -104,10 +100,10 @@ impl TrialFlags {
         let allowed = machine.descriptor_limit.saturating_sub(DESCRIPTORS_KEPT).max(1);
         let clients_max = match self.max_clients.as_deref().map(str::parse::<u64>) {
             None => CLIENTS_MAX.min(allowed),
-            Some(Ok(most)) if (1..=CLIENTS_MAX_MAX.min(allowed)).contains(&most) => most,
+            Some(Ok(most)) if (1..=MAX_CLIENTS.min(allowed)).contains(&most) => most,
             Some(_) => {
-                let most = CLIENTS_MAX_MAX.min(allowed);
-                let remedy = if allowed < CLIENTS_MAX_MAX {
+                let most = MAX_CLIENTS.min(allowed);
+                let remedy = if allowed < MAX_CLIENTS {
                     "; the limit of open files allows no more, ulimit -n raises it"
                 } else {
                     ""
@@ -117,7 +113,7 @@ impl TrialFlags {
                 1
             }
         };
-        // In range of u32: at most CLIENTS_MAX_MAX.
+        // In range of u32: at most MAX_CLIENTS.
         (times, clients_max as u32)
     }
 }

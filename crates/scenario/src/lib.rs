@@ -23,4 +23,6 @@ mod way;
 pub use args::{Machine, RunArgs, SqlFile, SqlText};
 pub use environment::{Environment, SOCKET_DIRECTORIES};
 pub use fault::{Fault, Faults};
+pub use limits::DESCRIPTORS_KEPT;
+pub use load::MAX_CLIENTS;
 pub use lower::{Lowered, lower};

@@ -8,7 +8,7 @@ use crate::fault::Check;
 
 /// Descriptors that are not left to connections: standard streams, output files, pollers and what the
 /// system library opens to resolve names.
-pub(crate) const DESCRIPTORS_KEPT: u64 = 64;
+pub const DESCRIPTORS_KEPT: u64 = 64;
 
 /// The most connections of an open loop against PostgreSQL.
 const DEFAULT_POSTGRES_CONNECTIONS: u64 = 10;

@@ -17,7 +17,7 @@ pub(crate) const DEFAULT_DURATION: Span = Span::from_secs(30);
 const MAX_RATE_PER_S: u64 = 10_000_000;
 
 /// The most clients of a closed loop. Each costs memory before the first request.
-const MAX_CLIENTS: u64 = 1_000_000;
+pub const MAX_CLIENTS: u64 = 1_000_000;
 
 /// The clients of `--rate max` where `--connections` does not say.
 const CLIENTS_AT_MAX: u32 = 64;
