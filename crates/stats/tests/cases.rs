@@ -1,7 +1,8 @@
 //! Hard cases from public bug reports of other tools, named after them.
 
-use plimsoll_core::value::Key;
-use plimsoll_core::{DropReason, Failure, Outcome, Phase, Sample, Span, Timestamp};
+mod common;
+
+use plimsoll_core::{DropReason, Failure, Outcome, Sample, Span, Timestamp};
 use plimsoll_stats::{Histogram, Recorder, RecorderConfig};
 
 fn config() -> RecorderConfig {
@@ -21,27 +22,19 @@ fn histogram(spans: impl IntoIterator<Item = Span>) -> Histogram {
 
 /// A request sent when due, ended `response` later.
 fn sample(due: Span, response: Span, outcome: Outcome) -> Sample {
-    let due = Timestamp::ZERO + due;
     let status = match outcome {
         Outcome::Ok => Some(200),
         Outcome::Failed(Failure::Status(status)) => Some(status),
         _ => None,
     };
-    let end = due + response;
+    let answered = common::answered(due, Span::ZERO, response);
     Sample {
-        seq: 0,
-        key: Key::Seq(0),
-        operation: 0,
-        phase: Phase::Measure,
-        due,
-        ready: due,
-        sent: (!matches!(outcome, Outcome::Dropped(_))).then_some(due),
-        first_byte: status.map(|_| end),
-        end,
-        read: status.map(|_| end),
+        sent: answered.sent.filter(|_| !matches!(outcome, Outcome::Dropped(_))),
+        first_byte: answered.first_byte.filter(|_| status.is_some()),
+        read: answered.read.filter(|_| status.is_some()),
         outcome,
         status,
-        waited_for_connection: false,
+        ..answered
     }
 }
 

@@ -1,9 +1,10 @@
 //! What a confidence interval promises: that it holds the truth in 95 of 100 runs. Held against laws
 //! whose truth is known, with dependent values, by seed.
 
+mod common;
+
 use plimsoll_core::random::{Sequence, Stream};
-use plimsoll_core::value::Key;
-use plimsoll_core::{Outcome, Phase, Sample, Span, Timestamp};
+use plimsoll_core::{Sample, Span, Timestamp};
 use plimsoll_stats::dependence::{BatchMeans, Part};
 use plimsoll_stats::slo::{Measured, Objective, Status};
 use plimsoll_stats::{Interval, QuantileInterval, Recorder, RecorderConfig, Series};
@@ -73,23 +74,7 @@ fn empty(length: Span) -> Recorder {
 
 /// A request sent when due and answered after `response`.
 fn answered(due: Span, response: Span) -> Sample {
-    let due = Timestamp::ZERO + due;
-    let end = due + response;
-    Sample {
-        seq: 0,
-        key: Key::Seq(0),
-        operation: 0,
-        phase: Phase::Measure,
-        due,
-        ready: due,
-        sent: Some(due),
-        first_byte: Some(end),
-        end,
-        read: Some(end),
-        outcome: Outcome::Ok,
-        status: Some(200),
-        waited_for_connection: false,
-    }
+    common::answered(due, Span::ZERO, response)
 }
 
 /// A run of `length` against a server with exponential service times at `utilisation` of 1,000/s.

@@ -1,30 +1,11 @@
 //! Memory does not grow with the number of requests. A process of its own: it looks at its resident
 //! memory, which tests beside it would change.
 
-use plimsoll_core::value::Key;
-use plimsoll_core::{Outcome, Phase, Sample, Span, Timestamp};
-use plimsoll_stats::{Recorder, RecorderConfig};
+mod common;
 
-fn answered(due: Span, lag: Span, service: Span) -> Sample {
-    let due = Timestamp::ZERO + due;
-    let ready = due + lag;
-    let end = ready + service;
-    Sample {
-        seq: 0,
-        key: Key::Seq(0),
-        operation: 0,
-        phase: Phase::Measure,
-        due,
-        ready,
-        sent: Some(ready),
-        first_byte: Some(end),
-        end,
-        read: Some(end),
-        outcome: Outcome::Ok,
-        status: Some(200),
-        waited_for_connection: false,
-    }
-}
+use common::answered;
+use plimsoll_core::{Span, Timestamp};
+use plimsoll_stats::{Recorder, RecorderConfig};
 
 /// Resident memory of this process; `None` where the system does not tell.
 fn resident_bytes() -> Option<u64> {
