@@ -36,14 +36,7 @@ pub(crate) fn capacity(flags: CapacityFlags) -> Result<Exit, Refusal> {
     let (times, clients_max) = flags.trials.read(&mut base, &machine, &mut faults);
     let one = RunArgs { clients: Some("1".into()), ..base.clone() };
     check(&one, &machine, &environment, &mut faults);
-    if !faults.is_empty() {
-        return Err(faults.join("\n").into());
-    }
-    // Only now, so that a search that will not take place leaves no files behind.
-    let output = flags.output.open(&mut faults);
-    if !faults.is_empty() {
-        return Err(faults.join("\n").into());
-    }
+    let output = flags.output.open(faults)?;
     let mut plan = plan_of("capacity", times);
     plan.clients_max = Some(clients_max.into());
     let rows = output.stdout == Some(Format::Text);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 
+use crate::Refusal;
 use crate::console;
 use crate::exit::Exit;
 use crate::placed::{attach, placed};
@@ -63,8 +64,14 @@ pub(crate) struct OpenFile {
 }
 
 impl OutputFlags {
-    /// Opens every file. Faults are added to `faults`, each naming the path and the reason.
-    pub(crate) fn open(&self, faults: &mut Vec<String>) -> Output {
+    /// Opens every file, unless there are `faults` already: what will not take place leaves no files behind.
+    ///
+    /// # Errors
+    /// All faults there are, those of files naming the path and the reason.
+    pub(crate) fn open(&self, mut faults: Vec<String>) -> Result<Output, Refusal> {
+        if !faults.is_empty() {
+            return Err(faults.join("\n").into());
+        }
         let stdout = match (self.json, self.quiet) {
             (true, _) => Some(Format::Json),
             (false, true) => None,
@@ -77,8 +84,11 @@ impl OutputFlags {
                 faults.push(format!("-o {path}: is given twice, and the second result would replace the first; give another path"));
             }
         }
-        let files = wanted.iter().filter_map(|file| file.open(faults)).collect();
-        Output { stdout, files, progress: !self.quiet && !self.no_progress }
+        let files = wanted.iter().filter_map(|file| file.open(&mut faults)).collect();
+        if !faults.is_empty() {
+            return Err(faults.join("\n").into());
+        }
+        Ok(Output { stdout, files, progress: !self.quiet && !self.no_progress })
     }
 }
 

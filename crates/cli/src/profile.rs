@@ -108,14 +108,7 @@ pub(crate) fn profile(flags: ProfileFlags) -> Result<Exit, Refusal> {
                 plimsoll_core::plan::Load::Open { arrivals, .. } => Some(arrivals.to_string()),
                 plimsoll_core::plan::Load::Closed { .. } => None,
             });
-    if !faults.is_empty() {
-        return Err(faults.join("\n").into());
-    }
-    // Only now, so that a search that will not take place leaves no files behind.
-    let output = flags.output.open(&mut faults);
-    if !faults.is_empty() {
-        return Err(faults.join("\n").into());
-    }
+    let output = flags.output.open(faults)?;
 
     let rows = output.stdout == Some(Format::Text);
     let mut lab = Lab::new(base, objectives, (machine, environment), rows, output.progress)?;

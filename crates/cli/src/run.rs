@@ -25,11 +25,7 @@ pub(crate) fn run(flags: RunFlags) -> Result<Exit, Refusal> {
             return Err(faults.join("\n").into());
         }
     };
-    // Only now, so that a run that will not take place leaves no files behind.
-    let output = flags.output().open(&mut faults);
-    if !faults.is_empty() {
-        return Err(faults.join("\n").into());
-    }
+    let output = flags.output().open(faults)?;
     for note in &lowered.notes {
         console::warning(note);
     }
